@@ -125,8 +125,8 @@ impl World {
         let request = LastRequest::default();
         let verdicts = outcome.verdicts;
         let answer = Answer { said: said_so, until: None, report: found, steps, verdicts, reused, outdated, request };
-        if let (Some(question), Some(witness)) = (question, &ready.witness) {
-            let mut witness = witness.clone();
+        if let (Some(question), true) = (question, ready.decided) {
+            let mut witness = ready.witness.clone();
             witness.add(seen);
             let messages = (report, said, held, LastRequest::default());
             session.certify(question, &opened, witness, &outcome, messages, &ready);

@@ -27,7 +27,7 @@ pub use improve::{
 };
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
-pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
+pub use query::{DiffArgs, ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
 pub use release::{
     BindingsArgs, InstallArgs, LoaderLanguage, PackageArgs, PublishArgs, ReproduceArgs, VerifyArtifactArgs,
 };
@@ -62,43 +62,43 @@ pub struct Cli {
 #[derive(Debug, Clone, Args)]
 pub struct Global {
     /// Change to DIR before doing anything else
-    #[arg(short = 'C', value_name = "DIR", global = true, help_heading = "Common options")]
+    #[arg(short = 'C', value_name = "DIR", global = true, hide_short_help = true, help_heading = "Common options")]
     pub directory: Option<PathBuf>,
     /// Path to kernel.toml or its folder [default: search this folder and its parents]
-    #[arg(long, value_name = "PATH", global = true, help_heading = "Common options")]
+    #[arg(long, value_name = "PATH", global = true, hide_short_help = true, help_heading = "Common options")]
     pub manifest_path: Option<PathBuf>,
     /// When to use color
-    #[arg(long, value_name = "WHEN", global = true, help_heading = "Common options")]
+    #[arg(long, value_name = "WHEN", global = true, hide_short_help = true, help_heading = "Common options")]
     pub color: Option<When>,
     /// Print errors only
-    #[arg(short, long, global = true, help_heading = "Common options")]
+    #[arg(hide_short_help = true, short, long, global = true, help_heading = "Common options")]
     pub quiet: bool,
     /// Print why each step ran, and the whole report; -vv also prints the output of tools
-    #[arg(short, long, action = ArgAction::Count, global = true, help_heading = "Common options")]
+    #[arg(hide_short_help = true, short, long, action = ArgAction::Count, global = true, help_heading = "Common options")]
     pub verbose: u8,
     /// Override a setting; `kforge config list` lists all settings
-    #[arg(long, value_name = "KEY=VALUE", global = true, help_heading = "Common options")]
+    #[arg(long, value_name = "KEY=VALUE", global = true, hide_short_help = true, help_heading = "Common options")]
     pub config: Vec<String>,
     /// Do not use the network, not even to install a toolchain
-    #[arg(long, global = true, help_heading = "Common options")]
+    #[arg(long, global = true, hide_short_help = true, help_heading = "Common options")]
     pub offline: bool,
     /// Fail if kforge.lock or kforge-install.lock would have to change
-    #[arg(long, global = true, help_heading = "Common options")]
+    #[arg(long, global = true, hide_short_help = true, help_heading = "Common options")]
     pub locked: bool,
     /// Equivalent to --locked and --offline
-    #[arg(long, global = true, help_heading = "Common options")]
+    #[arg(long, global = true, hide_short_help = true, help_heading = "Common options")]
     pub frozen: bool,
     /// Exit with code 75 instead of waiting for a lock that another kforge holds
-    #[arg(long, global = true, help_heading = "Common options")]
+    #[arg(long, global = true, hide_short_help = true, help_heading = "Common options")]
     pub no_wait: bool,
     /// Run kernels even if the system cannot confine them; their verdicts then say so
-    #[arg(long, global = true, help_heading = "Common options")]
+    #[arg(long, global = true, hide_short_help = true, help_heading = "Common options")]
     pub allow_unconfined: bool,
     /// File of the keys that may sign evidence [default: the setting evidence.trust, or the repository's]
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Common options")]
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true, help_heading = "Common options")]
     pub trust: Option<PathBuf>,
     /// Folder for build output [default: `target` in the workspace root]
-    #[arg(long, value_name = "DIR", global = true, help_heading = "Common options")]
+    #[arg(long, value_name = "DIR", global = true, hide_short_help = true, help_heading = "Common options")]
     pub target_dir: Option<PathBuf>,
 }
 
@@ -123,14 +123,16 @@ pub enum MessageFormat {
 /// The selection of packages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct SelectPackages {
-    /// Select packages by name or glob; every selection option can be repeated
+    /// Select packages by name or glob
+    ///
+    /// Every selection option can be repeated.
     #[arg(short, long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::packages))]
     pub package: Vec<String>,
     /// Select all packages of the workspace
-    #[arg(long, help_heading = "Selection")]
+    #[arg(hide_short_help = true, long, help_heading = "Selection")]
     pub workspace: bool,
     /// Exclude packages by name or glob
-    #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::packages))]
+    #[arg(hide_short_help = true, long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::packages))]
     pub exclude: Vec<String>,
 }
 
@@ -156,7 +158,7 @@ pub struct Select {
     #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::kernels))]
     pub kernel: Vec<String>,
     /// Select the kernels of operators by name or glob
-    #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::operators))]
+    #[arg(hide_short_help = true, long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::operators))]
     pub operator: Vec<String>,
     /// Select shapes by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::shapes))]
@@ -209,6 +211,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Explain why a step ran or would run: which input changed, with both values
     Explain(ExplainArgs),
+    /// Show how two variants of a kernel differ, or a kernel and its earlier revision: source, machine code, times
+    Diff(DiffArgs),
     /// Print the workspace, its kernels and their variants as JSON
     Metadata(MetadataArgs),
     /// Print the steps of a build and their dependencies as a tree

@@ -2,7 +2,7 @@
 //! are then completed like commands and options.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -42,11 +42,14 @@ struct Place {
     manifest_path: Option<PathBuf>,
 }
 
+/// The words of the command line, which a shell passes after `--`.
+fn words() -> impl Iterator<Item = OsString> {
+    std::env::args_os().skip_while(|word| word != "--").skip(1)
+}
+
 /// A session for the words that are completed. It warns of nothing, uses no network, waits for nobody, and writes no lockfile.
 fn session() -> Option<Session> {
-    // A shell passes the words after `--`.
-    let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
-    let place = Place::try_parse_from(words).unwrap_or_default();
+    let place = Place::try_parse_from(words()).unwrap_or_default();
     let cwd = std::env::current_dir().ok()?;
     let cwd = place.directory.map_or_else(|| cwd.clone(), |directory| cwd.join(directory));
     let environment = Environment::of_process();
@@ -85,6 +88,23 @@ pub(super) fn shapes() -> Vec<CompletionCandidate> {
 /// Its targets.
 pub(super) fn targets() -> Vec<CompletionCandidate> {
     listed(|names| names.targets)
+}
+
+/// The variants of the kernels that the command line names. Of a large space, the first ones are offered.
+pub(super) fn variants() -> Vec<CompletionCandidate> {
+    let words: Vec<String> = words().map(|word| word.to_string_lossy().into_owned()).collect();
+    let of = |session: Session| names::variants(&session, &|kernel| words.iter().any(|word| word == kernel));
+    session().map(of).unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// The branches and tags of the repository.
+pub(super) fn revisions() -> Vec<CompletionCandidate> {
+    session()
+        .map(|session| names::revisions(&session))
+        .unwrap_or_default()
+        .into_iter()
+        .map(CompletionCandidate::new)
+        .collect()
 }
 
 /// Kernels, and steps once a word has a slash: a plan has many of them, and making it takes a moment.

@@ -4,10 +4,10 @@
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use super::bar::Bar;
 use anstyle::{AnsiColor, Style};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
 use kforge_foundation::base::render::{Look, render};
 use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_pipeline::report::fit::fit;
@@ -88,11 +88,16 @@ fn styled_harmless(styled: &str) -> String {
     out + &harmless(rest)
 }
 
+/// The columns of the terminal that standard error writes to.
+fn columns() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0))
+}
+
 /// The only printer.
 pub struct Console {
     manner: Manner,
     color: bool,
-    bar: Mutex<Option<ProgressBar>>,
+    bar: Mutex<Option<Bar>>,
     said: Mutex<Vec<String>>,
     broken: AtomicBool,
     unwritten: Mutex<Option<std::io::Error>>,
@@ -104,14 +109,7 @@ impl Console {
         let terminal = std::io::stderr().is_terminal();
         let color = manner.color.0 || (!manner.color.1 && terminal && !plain);
         let show = manner.volume > Volume::Quiet && (manner.progress.0 || (!manner.progress.1 && terminal && !plain));
-        let bar = show.then(|| {
-            // Hidden until the first step, so that commands that build nothing show no bar.
-            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
-            let style = ProgressStyle::with_template("{prefix:>12.cyan.bold} [{bar:24}] {pos}/{len} {wide_msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
-            bar.set_style(style.progress_chars("=> "));
-            bar
-        });
+        let bar = show.then(|| Bar::new(columns()));
         Console {
             manner,
             color,
@@ -149,7 +147,7 @@ impl Console {
 
     /// The width of the terminal that standard error writes to. None for a pipe or a file, whose reader wraps lines itself.
     pub fn width(&self) -> Option<usize> {
-        terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0)).filter(|w| *w >= 40)
+        columns().filter(|width| *width >= 40)
     }
 
     /// A status line: the verb is right-aligned and green.
@@ -248,6 +246,11 @@ impl Console {
         }
     }
 
+    /// Whether nobody reads standard output any more, or it cannot be written.
+    pub fn is_closed(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
     /// Why standard output could not be written, if it could not. A closed pipe is no reason. Returns it once.
     pub fn unwritten(&self) -> Option<std::io::Error> {
         self.unwritten.lock().ok()?.take()
@@ -292,32 +295,33 @@ impl Console {
 
     /// Updates the progress bar: the verb, the number of ended items, the total, and what is running.
     pub fn progress(&self, verb: &'static str, ended: u64, total: u64, running: &str) {
-        if let Ok(bar) = self.bar.lock()
-            && let Some(bar) = bar.as_ref()
-            && total > 0
-        {
-            let is_first = bar.length() == Some(0);
-            if bar.is_finished() {
-                // Earlier work cleared the bar; without a reset it would stay hidden.
-                bar.reset();
+        self.with_bar(|bar| {
+            if total > 0 {
+                bar.shows(verb, (ended, total), harmless(running));
             }
-            bar.set_prefix(verb);
-            bar.set_length(total);
-            bar.set_position(ended);
-            bar.set_message(harmless(running));
-            if is_first {
-                // Shown only now: a bar that is drawn before its length is set reads `0/0`.
-                bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-            }
-        }
+        });
+    }
+
+    /// Says in the progress bar how long the work still takes; none if that is not known.
+    pub fn left(&self, left: Option<Duration>) {
+        self.with_bar(|bar| bar.takes(left));
+    }
+
+    /// Says in the progress bar how much of a download is here.
+    pub fn downloaded(&self, bytes: u64, total: u64) {
+        self.with_bar(|bar| bar.downloads(bytes, total));
     }
 
     /// Removes the progress bar.
     pub fn finish(&self) {
-        if let Ok(bar) = self.bar.lock()
-            && let Some(bar) = bar.as_ref()
+        self.with_bar(Bar::clear);
+    }
+
+    fn with_bar(&self, with: impl FnOnce(&mut Bar)) {
+        if let Ok(mut bar) = self.bar.lock()
+            && let Some(bar) = bar.as_mut()
         {
-            bar.finish_and_clear();
+            with(bar);
         }
     }
 }

@@ -21,6 +21,11 @@ pub struct Context {
 }
 
 impl Context {
+    /// The context of another operation of the same command.
+    pub fn again(&self) -> Context {
+        Context { session: self.session.again(), global: self.global.clone(), console: self.console.clone() }
+    }
+
     /// Prints an error in one line.
     pub fn fail<T: std::fmt::Display + ?Sized>(&self, text: &T) -> Exit {
         self.console.error(&text.to_string());

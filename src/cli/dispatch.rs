@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
 
@@ -40,8 +41,27 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// Options that take a device's time, overwrite something, or take off a guard. Nobody is told to try one who has not written it.
+const NOT_SUGGESTED: [&str; 9] = [
+    "--remeasure",
+    "--recheck",
+    "--force",
+    "--replace",
+    "--update",
+    "--undo",
+    "--allow-unconfined",
+    "--allow-untrusted",
+    "--allow-unsigned",
+];
+
 /// An error of clap with what to write instead, where the words show what was meant.
 fn advised(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let is_costly = |tip: &str| NOT_SUGGESTED.iter().any(|option| tip.starts_with(option));
+    if let Some(ContextValue::String(tip)) = error.get(ContextKind::SuggestedArg)
+        && is_costly(tip)
+    {
+        error.remove(ContextKind::SuggestedArg);
+    }
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
@@ -95,7 +115,38 @@ fn parse(words: &[OsString], environment: &Environment) -> Result<Cli, clap::Err
 }
 
 fn from_words(words: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&Cli::command().try_get_matches_from(words)?)
+    // `kforge -h` names the commands that most people use most of the time.
+    let is_short = words.iter().skip(1).map(|word| word.to_str()).eq([Some("-h")]);
+    let command = if is_short { short(Cli::command()) } else { Cli::command() };
+    Cli::from_arg_matches(&command.try_get_matches_from(words)?)
+}
+
+/// The commands that `kforge -h` names, each in a line. The others are in `kforge --help`.
+const MAIN: [(&str, &str); 11] = [
+    ("new", "Create a package in a new folder"),
+    ("import", "Write kernel.toml for kernels that you have"),
+    ("build", "Compile, verify and time every variant, and select champions"),
+    ("check", "Compile and inspect kernels without running them"),
+    ("verify", "Compile kernels and compare their outputs with references"),
+    ("run", "Run one variant of a kernel on one shape, or one step"),
+    ("report", "Show the results of the last build"),
+    ("explain", "Explain why a step ran, or who is champion and why"),
+    ("diff", "Show how two variants or revisions of a kernel differ"),
+    ("compare", "Compare champions with those of another revision"),
+    ("optimize", "Improve kernels over rounds"),
+];
+
+/// The command line with its main commands only, for the short help.
+pub fn short(command: clap::Command) -> clap::Command {
+    let brief = |command: clap::Command| match MAIN.iter().find(|(name, _)| *name == command.get_name()) {
+        Some((_, about)) => {
+            let names: Vec<String> = command.get_visible_aliases().map(str::to_string).collect();
+            command.about(*about).visible_alias(Resettable::Reset).aliases(names)
+        }
+        None => command.hide(true),
+    };
+    let command = command.mut_subcommands(brief).disable_help_subcommand(true);
+    command.after_help("`kforge --help` lists all commands and options.")
 }
 
 fn of_cli(cli: Cli, environment: Environment) -> Exit {

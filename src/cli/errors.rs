@@ -1,5 +1,6 @@
 //! Errors of operations as text: the message, its details, and help.
 
+mod diff;
 mod run;
 
 use super::console::Console;
@@ -73,6 +74,7 @@ pub(super) fn say(console: &Console, error: &Error) {
             Some(diagnostic) => console.diagnostic(&diagnostic),
             None => console.error(&error.to_string()),
         },
+        Error::Diff(error) => console.diagnostic(&diff::diagnostic(error)),
         error => console.error(&error.to_string()),
     }
     details(error).iter().for_each(|line| console.err(&format!("  {line}\n")));
@@ -101,7 +103,7 @@ fn helps(error: &Error) -> Vec<String> {
     match error {
         Error::Accept(error) => accepting(error).into_iter().collect(),
         Error::Candidates(CandidatesError::None) => {
-            vec!["`kforge build` records champions, and `kforge optimize` the candidates of its rounds".into()]
+            vec!["builds record champions, and rounds their candidates".into()]
         }
         Error::NoResults(_) => vec!["`kforge build` times the variants of a kernel on a GPU".into()],
         Error::Traces(TracesError::NoDefinitions) => {

@@ -45,6 +45,7 @@ impl Observer for Listener {
             Event::Resolving(Resolving::Torch(release)) => console.status("Resolving", &format!("PyTorch {release}")),
             Event::Resolving(Resolving::Requirement(requirement)) => console.status("Resolving", requirement),
             Event::Downloading(names) => console.status("Downloading", &names.join(", ")),
+            Event::Downloaded { bytes, total } => console.downloaded(*bytes, *total),
             Event::Installing(name) => console.status("Installing", name),
             Event::LockfileWritten => console.status("Locking", "kforge.lock"),
             Event::LockfileChange { change, planned: true } => console.err(&format!("  {change}\n")),

@@ -74,6 +74,7 @@ impl From<&Error> for Exit {
             | Error::NoResults(_)
             | Error::Traces(TracesError::NoDefinitions) => Exit::NothingSelected,
             Error::Compare(CompareError::SeveralKernels(_)) => Exit::Usage,
+            Error::Diff(_) => Exit::NothingSelected,
             Error::Compare(CompareError::Interrupted) => Exit::Interrupted,
             Error::Compare(CompareError::Of { error, .. }) => Exit::from(&**error),
             Error::Evidence(EvidenceError::Nothing) => Exit::NoEvidence,

@@ -6,6 +6,7 @@ use super::console::Console;
 use super::events::Listener;
 use super::failures::{self, Teller};
 use kforge_engine::Graph;
+use kforge_engine::gauge::Gauge;
 use kforge_ops::event::{Purpose, Steps, Watch};
 use kforge_types::record::event::{Event, StepFinished};
 use kforge_types::record::{FORMAT_VERSION, Outcome, StepKind};
@@ -15,6 +16,7 @@ pub(super) struct Watching<'b> {
     console: &'b Console,
     teller: Teller<'b>,
     log: &'b dyn Fn(&str) -> String,
+    gauge: &'b Gauge,
     steps: Progress,
     /// How many steps of each kind and kernel have started.
     said: BTreeMap<(StepKind, String), u32>,
@@ -99,6 +101,7 @@ impl<'b> Watching<'b> {
             console,
             teller: teller.going_on(build.purpose == Purpose::Round).awaiting(steps),
             log: build.log,
+            gauge: build.gauge,
             steps: Progress { total: graph.len() as u64, ..Progress::default() },
             said: BTreeMap::new(),
         })
@@ -132,7 +135,11 @@ impl Watch for Watching<'_> {
             Event::StepFinished(step) => self.finished(step),
             _ => {}
         }
+        // Fresh steps that have nothing to say send no events, and are counted nevertheless.
+        self.steps.ended = self.gauge.ended();
+        self.steps.total = self.gauge.total();
         self.steps.show(self.console);
+        self.console.left(self.gauge.left());
         self.console.event(event);
     }
 

@@ -8,11 +8,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::Scope;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::explain::result_digest;
+use super::gauge::Left;
 use super::resources::{Allocation, Pool};
 use super::schedule::{Ready, Urgencies};
 use super::services::{BuildOptions, Services};
@@ -22,6 +23,9 @@ use super::{Graph, Index, NodeId};
 use kforge_foundation::base::Severity;
 use kforge_types::record::Outcome;
 use kforge_types::record::event::{Event, StepCounts, StepFinished, VerdictCounts};
+
+/// How often the time that is left is computed, which takes a moment if thousands of steps are ready.
+const MEASURE: Duration = Duration::from_millis(300);
 
 /// The outcome of a build.
 #[derive(Debug)]
@@ -55,6 +59,7 @@ pub fn build(
     services: &Services<'_>,
     on_event: &mut dyn FnMut(Event),
 ) -> BuildOutcome {
+    options.gauge.begin();
     let tools = Tools::of(services, &options.interrupted);
     let (send_task, tasks) = unbounded::<Task>();
     let (send_report, reports) = unbounded();
@@ -65,6 +70,8 @@ pub fn build(
             pool: Pool::new(&options.capacity),
             ready: Ready::default(),
             urgencies: Urgencies::default(),
+            left: Left::default(),
+            measured: None,
             open: HashMap::new(),
             twins: HashMap::new(),
             workers,
@@ -131,6 +138,8 @@ impl Workers<'_, '_> {
 struct OpenStep {
     todo: PendingStep,
     taken: Option<Allocation>,
+    /// When it was started, if it runs.
+    since: Option<Instant>,
 }
 
 struct Coordinator<'scope, 'env, 'e> {
@@ -138,6 +147,9 @@ struct Coordinator<'scope, 'env, 'e> {
     pool: Pool,
     ready: Ready,
     urgencies: Urgencies,
+    left: Left,
+    /// When the time that is left was last computed.
+    measured: Option<Instant>,
     open: HashMap<Index, OpenStep>,
     /// Steps that wait for a step with the same key, by that step's index.
     twins: HashMap<Index, Vec<(Index, Box<PendingStep>)>>,
@@ -161,6 +173,7 @@ impl Coordinator<'_, '_, '_> {
                 self.stop(ready, None);
                 continue;
             }
+            self.measure();
             self.start();
             self.tell_troubles();
             if self.workers.busy == 0 {
@@ -195,17 +208,39 @@ impl Coordinator<'_, '_, '_> {
     fn check(&mut self, index: Index) {
         match self.walk.check(index) {
             NodeCheck::Done(done) => self.conclude(index, done),
-            NodeCheck::Twin(owner, todo) => self.twins.entry(owner).or_default().push((index, todo)),
+            NodeCheck::Twin(owner, todo) => {
+                self.left.ends(index);
+                self.twins.entry(owner).or_default().push((index, todo));
+            }
             NodeCheck::Run(todo) => {
                 // Computed only when something has to run, so that a fresh build does not pay for it.
                 self.urgencies.update(&self.walk.graph, self.walk.services.memory);
+                let states = &self.walk.states;
+                let is_open = |i: Index| !matches!(states.get(i as usize), Some(State::Done(_)));
+                self.left.update(&self.walk.graph, self.walk.services.memory, is_open);
                 let node = self.walk.graph.node(index);
                 self.ready.push(self.pool.need(node), self.urgencies.of(index), index);
-                self.open.insert(index, OpenStep { todo: *todo, taken: None });
+                self.open.insert(index, OpenStep { todo: *todo, taken: None, since: None });
             }
             // Every dependency of a node that is checked in a build has ended.
             NodeCheck::Unknown => self.conclude(index, Done::stopped(Some("internal error: checked too early"), None)),
         }
+    }
+
+    /// Says how long the open steps will take.
+    fn measure(&mut self) {
+        if self.measured.is_some_and(|at| at.elapsed() < MEASURE) {
+            return;
+        }
+        self.measured = Some(Instant::now());
+        let running = self.open.iter().filter_map(|(index, open)| Some((*index, open.since?.elapsed())));
+        let path_ms = |(index, open): (&Index, &OpenStep)| {
+            let since = open.since.map_or(0, |since| since.elapsed().as_millis() as u64);
+            self.urgencies.of(*index).path_ms.saturating_sub(since)
+        };
+        let path_ms = self.open.iter().map(path_ms).max().unwrap_or_default();
+        let time = self.left.time(self.walk.options.capacity.cpus, running, path_ms);
+        self.walk.options.gauge.set_left(time);
     }
 
     /// Starts every ready step that fits, the most urgent first.
@@ -217,6 +252,7 @@ impl Coordinator<'_, '_, '_> {
             };
             let device = taken.device.clone();
             open.taken = Some(taken);
+            open.since = Some(Instant::now());
             let node = self.walk.graph.node(index);
             (self.on_event)(Event::StepStarted { id: node.id.clone(), kind: node.kind });
             let task = Task {
@@ -236,7 +272,7 @@ impl Coordinator<'_, '_, '_> {
     }
 
     fn finish(&mut self, report: Report) {
-        let Some(OpenStep { todo, taken }) = self.open.remove(&report.index) else { return };
+        let Some(OpenStep { todo, taken, .. }) = self.open.remove(&report.index) else { return };
         if let Some(taken) = taken {
             self.pool.release(&taken);
         }
@@ -273,6 +309,8 @@ impl Coordinator<'_, '_, '_> {
             done = done.not_expanded(&error);
         }
         self.count(&done);
+        self.left.ends(index);
+        self.walk.options.gauge.end_one();
         self.tell(index, &done);
         let fails = done.fails(self.walk.graph.node(index));
         self.walk.settle(index, State::Done(done));

@@ -22,7 +22,8 @@ pub(super) struct Urgency {
     is_asked: bool,
     /// The number of steps between a device step and an end, along the longest way; 0 for all other steps.
     after: Reverse<u32>,
-    path_ms: u64,
+    /// The milliseconds of the longest path from its start to an end.
+    pub(super) path_ms: u64,
 }
 
 /// The urgency of every node. Nodes that an expansion adds later are ranked among themselves, because the steps that they depend on have ended or are about to.

@@ -4,10 +4,11 @@
 use std::any::Any;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
+use super::gauge::Gauge;
 use super::machine_key::{MachineKey, Tag};
 use super::resources::Capacity;
 use super::{Blobs, Cache, Executor, Expand, Hit, Node, Unanswered};
@@ -160,8 +161,8 @@ pub struct BuildOptions {
     pub remeasure: Option<Chosen>,
     /// The steps to run although a result was found, to compare with it (`--recheck`).
     pub recheck: Option<Rechecked>,
-    /// Set to the number of steps, which grows while results add steps. For a progress bar.
-    pub total: Arc<AtomicU64>,
+    /// How far the build is. For a progress bar.
+    pub gauge: Arc<Gauge>,
     /// Leave out the events of fresh steps that have neither notes nor a failing verdict. For terminals, which would show nothing for them.
     pub quiet_fresh: bool,
 }

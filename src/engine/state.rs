@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
     fn take_in(&mut self, nodes: Range<Index>) {
         self.planned.push((nodes.start, SystemTime::now()));
         self.states.resize_with(nodes.end as usize, || State::Open);
-        self.options.total.store(u64::from(nodes.end), Ordering::Relaxed);
+        self.options.gauge.plans(u64::from(nodes.end));
         for node in nodes {
             let open =
                 self.graph.dependencies(node).filter(|d| matches!(self.states[*d as usize], State::Open)).count();

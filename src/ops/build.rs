@@ -15,6 +15,7 @@ use crate::Error;
 use crate::affected::{Asked, narrowed};
 use crate::contradictions;
 use crate::event::Warning;
+use crate::rebuild::inputs;
 use crate::session::build::{Packages, PlanRequest, Ready};
 use crate::session::certificate::Question;
 use crate::session::evidence_policy::EvidencePolicy;
@@ -59,6 +60,8 @@ pub struct BuildRequest {
     pub timings: bool,
     /// Plan even if a certificate proves that there is nothing to do, because the caller needs the whole result and not only its text.
     pub plans: bool,
+    /// The process builds again after this build: the plan is freed, and the result says what was read.
+    pub goes_on: bool,
 }
 
 impl BuildRequest {
@@ -76,6 +79,7 @@ impl BuildRequest {
             overlay: None,
             timings: false,
             plans: false,
+            goes_on: false,
         }
     }
 
@@ -125,7 +129,10 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     };
     // A plan of a hundred thousand nodes is left to the end of the process: see `Ready::end`.
     let forget = |_: BuildState<'_, '_>, outcome: BuildOutcome| {
-        std::mem::forget(outcome);
+        match request.goes_on {
+            true => drop(outcome),
+            false => std::mem::forget(outcome),
+        }
         Ok(())
     };
     let (finished, ()) = execute(session, opened, selected, request, (began, question), forget)?;
@@ -204,13 +211,13 @@ pub(crate) fn execute<R>(
     }
     let timings = timed.map(|steps| timings::write(&opened, &ready, &outcome, steps, began.elapsed()));
     // A build with complaints from the engine is not certified, because the next build may not repeat them.
-    if let (Ended::Done, Some(question), Some(witness)) = (&ended, question, &ready.witness)
+    if let (Ended::Done, Some(question), true) = (&ended, question, ready.decided)
         && quiet
         && is_plain
         && !steps::complains(&outcome)
     {
         ready.keep_committed(&outcome)?;
-        let mut witness = witness.clone();
+        let mut witness = ready.witness.clone();
         witness.add(seen);
         let messages = (text.clone(), session.reporter.said(), outdated.clone(), asked_for);
         session.certify(question, &opened, witness, &outcome, messages, &ready);
@@ -227,12 +234,16 @@ pub(crate) fn execute<R>(
         outdated,
         untried: untried::untried(&outcome),
         timings,
+        inputs: request.goes_on.then(|| inputs(session, &opened, &ready, request.overlay.as_deref())),
         report,
         packages: vec![],
     };
     let state = BuildState { opened: &opened, ready: &ready, packages: &packages, ended: &finished.ended };
     let known = then(state, outcome)?;
-    ready.end();
+    match request.goes_on {
+        true => drop(ready),
+        false => ready.end(),
+    }
     Ok((Finished { packages: packages.into_packages(), ..finished }, known))
 }
 

@@ -77,14 +77,11 @@ impl Contradiction {
     /// The contradiction as an error with advice.
     pub fn diagnostic(&self) -> Diagnostic {
         let advice = match self.refused() {
-            Some(HOME) => "measure again with `--remeasure`, on a machine with the device".to_string(),
+            Some(HOME) => "only another measurement on a machine with the device decides which is right".to_string(),
             Some(origin) => {
                 format!("`{origin}` is refused as a whole: remove it, or have it recorded again by somebody you trust")
             }
-            None => {
-                "remove the bundle that is wrong, or measure again with `--remeasure`, on a machine with the device"
-                    .into()
-            }
+            None => "one of the bundles is wrong: only another measurement on a machine with the device decides".into(),
         };
         Diagnostic::error("evidence.contradiction", self.to_string()).hint(advice)
     }

@@ -11,6 +11,7 @@ use crate::bindings::BindingsError;
 use crate::build::report::ReportError;
 use crate::candidates::CandidatesError;
 use crate::compare::CompareError;
+use crate::diff::DiffError;
 use crate::edit::EditError;
 use crate::event::Blocked;
 use crate::evidence::EvidenceError;
@@ -246,6 +247,9 @@ pub enum Error {
     /// Two states cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
+    /// Two sides of a kernel have no difference to show.
+    #[error(transparent)]
+    Diff(#[from] DiffError),
     /// Evidence cannot be exported or imported.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),

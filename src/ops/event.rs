@@ -12,6 +12,7 @@ use crate::session::build::Packages;
 use crate::session::rounds::Seat;
 use kforge_engine::Graph;
 use kforge_engine::evidence::{HERE, HOME};
+use kforge_engine::gauge::Gauge;
 use kforge_engine::machine_key::NoKey;
 use kforge_foundation::base::render::{Look, render};
 use kforge_foundation::base::{Diagnostic, Digest, count};
@@ -32,6 +33,13 @@ pub enum Event<'a> {
     Resolving(Resolving<'a>),
     /// Wheels are downloaded, named by their projects or by a requirement.
     Downloading(&'a [String]),
+    /// So much of the wheels has been downloaded; some times a second.
+    Downloaded {
+        /// The bytes that are here.
+        bytes: u64,
+        /// The bytes of all wheels.
+        total: u64,
+    },
     /// The wheel of this project is unpacked.
     Installing(&'a str),
     /// kforge.lock was written.
@@ -150,7 +158,7 @@ pub enum Warning {
     },
     /// A record claims to be from the future.
     #[error(
-        "ignoring record {} {}: it says that it was measured at {measured_at}, which is more than five minutes ahead; check this machine's clock, or measure again with `--remeasure`",
+        "ignoring record {} {}: it says that it was measured at {measured_at}, which is more than five minutes ahead; check this machine's clock",
         record.short(),
         if [HERE, HOME].contains(&origin.as_str()) { "in the home".to_string() } else { format!("from `{origin}`") }
     )]
@@ -263,6 +271,8 @@ pub struct Steps<'b> {
     pub purpose: Purpose,
     /// The compiler's output in a compile step, from this run or the last one, by the step's id.
     pub log: &'b dyn Fn(&str) -> String,
+    /// How far it is.
+    pub gauge: &'b Gauge,
 }
 
 /// The purpose of a build.

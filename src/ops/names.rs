@@ -45,6 +45,33 @@ pub fn names(session: &Session) -> Names {
     names
 }
 
+/// The most variants of a kernel that are named.
+const VARIANTS: usize = 200;
+
+/// The declared variants of kernels, without types, in declared order.
+pub fn variants(session: &Session, of: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let Ok(manifest) = session.manifest() else { return vec![] };
+    let (workspace, _) = workspace::load(&manifest, &TEMPLATES);
+    let mut all: Vec<String> = vec![];
+    let packages = workspace.iter().flat_map(|workspace| &workspace.members).map(|member| &member.package);
+    for (package, kernel) in packages.flat_map(|package| package.kernels.iter().map(move |kernel| (package, kernel))) {
+        let targets = kernel.targets.iter().filter_map(|name| package.targets.get(name));
+        let choice = package.operator(&kernel.operator).and_then(|operator| operator.choices().into_iter().next());
+        let Some(choice) = choice.filter(|_| of(&kernel.name)) else { continue };
+        for variant in targets.filter_map(|target| kernel.variants(target, &choice).ok()).flatten().take(VARIANTS) {
+            if !variant.label.is_empty() && !all.contains(&variant.label) {
+                all.push(variant.label);
+            }
+        }
+    }
+    all
+}
+
+/// The branches and tags of the repository around the session's folder; none without git.
+pub fn revisions(session: &Session) -> Vec<String> {
+    session.git().and_then(|git| git.names(&session.cwd).ok()).unwrap_or_default()
+}
+
 /// The ids of the steps of a whole build, in the order of the plan; none if it cannot be planned. A plan starts no step and writes no file of the workspace.
 pub fn steps(session: &Session) -> Vec<String> {
     tree(session, &TreeRequest::default())

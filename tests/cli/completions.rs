@@ -44,6 +44,8 @@ fn bash_completes_the_names_of_the_workspace() {
     assert_eq!(bash(&place, "kforge verify --shape f"), ["five"]);
     assert_eq!(bash(&place, "kforge build -p t"), ["tiny"]);
     assert_eq!(bash(&place, "kforge tree --operator t"), ["twice"]);
+    assert_eq!(bash(&place, "kforge diff tw"), ["twice", "twofold"]);
+    assert_eq!(bash(&place, "kforge diff twofold BL"), ["BLOCK=32"]);
     assert_eq!(bash(&place, "kforge explain tin"), ["tiny/"]);
     let steps = bash(&place, "kforge explain tiny/twofold/");
     assert!(steps.contains(&"tiny/twofold/BLOCK=32/cpu/five/judge".to_string()), "{steps:?}");

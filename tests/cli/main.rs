@@ -8,7 +8,9 @@ mod exports;
 mod faults;
 #[path = "../installed/folders.rs"]
 mod folders;
+mod helps;
 mod queries;
+mod rebuilds;
 mod imports;
 mod imports_kernelbench;
 mod imports_traces;

@@ -141,15 +141,21 @@ impl Place {
         self.run_in(".", &words.split_whitespace().collect::<Vec<_>>(), &[])
     }
 
-    /// Runs the program in a subfolder, with additional environment variables.
+    /// The program with arguments, to be run here.
     #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
-    pub(crate) fn run_in(&self, folder: &str, words: &[&str], vars: &[(&str, &str)]) -> Said {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
-        command.args(words).current_dir(self.at(folder)).env_clear().stdin(Stdio::null());
+        command.args(words).current_dir(self.at(".")).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.folder.path()).env("KFORGE_HOME", &self.home).env("KFORGE_NET_OFFLINE", "true");
         command.env("KFORGE_MACHINE_KEY", machine_key());
-        command.envs(vars.iter().copied());
+        command
+    }
+
+    /// Runs the program in a subfolder, with additional environment variables.
+    pub(crate) fn run_in(&self, folder: &str, words: &[&str], vars: &[(&str, &str)]) -> Said {
+        let mut command = self.command(words);
+        command.current_dir(self.at(folder)).envs(vars.iter().copied());
         let output = command.output().unwrap();
         Said {
             code: output.status.code().unwrap_or(-1),

@@ -35,6 +35,7 @@ fn the_schemas_are_those_of_the_program() {
         "comparison",
         "correction",
         "diagnosis",
+        "difference",
         "events",
         "evidence",
         "explanation",
@@ -62,6 +63,27 @@ fn the_schemas_are_those_of_the_program() {
     let there = fs::read_dir(root().join("schemas")).unwrap().count();
     assert_eq!(there, names.len(), "a schema that the program does not know");
     place.run("schema manifst").expect(2).says("'manifest'");
+}
+
+#[test]
+fn a_difference_is_as_its_schema_says() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64]");
+    place.run("build").expect(0);
+    let json = place.run("diff twice BLOCK=64 --message-format json").expect(0).json();
+    valid(&schema("difference"), &json, "difference");
+    assert_eq!((&json["a"]["variant"], &json["b"]["variant"]), (&"BLOCK=32".into(), &"BLOCK=64".into()));
+    let said = place
+        .run("diff twice BLOCK=64")
+        .expect(0)
+        .prints("A  BLOCK=32  champion")
+        .prints("the same in both (twice.cu)");
+    said.prints("launch 1 at five  grid 1 x 1 x 1, block 32 x 1 x 1 -> grid 1 x 1 x 1, block 64 x 1 x 1");
+    place
+        .run("diff twice")
+        .expect(4)
+        .says("`BLOCK=32` is the champion of kernel `twice` on cpu")
+        .says("one of `BLOCK=64`");
 }
 
 /// Every manifest of the repository that should have no errors.

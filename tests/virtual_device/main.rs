@@ -8,6 +8,7 @@ mod baselined;
 mod bounded;
 mod compared;
 mod confirmed;
+mod differences;
 mod evidence;
 mod explained;
 mod exported;

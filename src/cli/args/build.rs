@@ -28,29 +28,32 @@ pub struct BuildArgs {
     /// List the steps that would run, without running them
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Build again whenever a file that the build read changes, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["dry_run", "changed_since", "remeasure"])]
+    pub watch: bool,
     /// Output format; `json` prints one event per line
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
     /// Write an HTML page of step timings to target/kforge/timings
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub timings: bool,
     /// Ignore earlier measurements and measure on the device again
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub remeasure: bool,
     /// Exit with code 103 if evidence from a device is missing; `claimed` also takes evidence that nobody whom you trust signed
-    #[arg(long, value_name = "STANDING", num_args = 0..=1, require_equals = true, default_missing_value = "signed")]
+    #[arg(hide_short_help = true, long, value_name = "STANDING", num_args = 0..=1, require_equals = true, default_missing_value = "signed")]
     pub require_evidence: Option<RequiredStanding>,
     /// Repeat this part of the verifications from bundles on the device that is here; an error if one contradicts its bundle
-    #[arg(long, value_name = "PERCENT", value_parser = part)]
+    #[arg(hide_short_help = true, long, value_name = "PERCENT", value_parser = part)]
     pub recheck: Option<u32>,
     /// Trust the keys in the repository's .kforge/allowed_signers as it is in REV, such as the base of a pull request
-    #[arg(long, value_name = "REV")]
+    #[arg(hide_short_help = true, long, value_name = "REV")]
     pub base: Option<String>,
     /// Build only kernels that the changes since REV touch; `kforge affected REV` lists them
-    #[arg(long, value_name = "REV")]
+    #[arg(hide_short_help = true, long, value_name = "REV")]
     pub changed_since: Option<String>,
     /// Add operators and shapes from a manifest outside the repository
-    #[arg(long, value_name = "PATH")]
+    #[arg(hide_short_help = true, long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,
 }
 
@@ -97,7 +100,7 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "NAME", add = ArgValueCandidates::new(complete::packages))]
     pub package: Option<String>,
     /// Add operators and shapes from a manifest outside the repository
-    #[arg(long, value_name = "PATH")]
+    #[arg(hide_short_help = true, long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,
 }
 
@@ -115,16 +118,16 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     pub margin: f64,
     /// Exit with code 103 if evidence is missing or undecided; `claimed` also takes evidence that nobody whom you trust signed
-    #[arg(long, value_name = "STANDING", num_args = 0..=1, require_equals = true, default_missing_value = "signed")]
+    #[arg(hide_short_help = true, long, value_name = "STANDING", num_args = 0..=1, require_equals = true, default_missing_value = "signed")]
     pub require_evidence: Option<RequiredStanding>,
     /// Ignore earlier measurements and measure again
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub remeasure: bool,
     /// Number of steps to run in parallel; -N means all cores except N
-    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(hide_short_help = true, short, long, value_name = "N", allow_hyphen_values = true)]
     pub jobs: Option<i64>,
     /// Output format
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: CompareFormat,
     /// Also write the comparison as one HTML page, by default to target/kforge/compare.html
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]

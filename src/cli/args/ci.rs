@@ -35,6 +35,7 @@ pub struct CiArgs {
     pub margin: f64,
     /// Which evidence counts: that of this machine and of keys that the base trusts, or with `claimed` also evidence that nobody whom you trust signed
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "STANDING",
         num_args = 0..=1,
@@ -44,18 +45,18 @@ pub struct CiArgs {
     )]
     pub require_evidence: RequiredStanding,
     /// Note missing or undecided evidence instead of exiting with code 103
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub allow_missing_evidence: bool,
     /// If nothing is wrong, also package what the change touches, whole packages at a time, into the folder `package` beside the reports
-    #[arg(long, conflicts_with_all = ["kernel", "operator", "shape"])]
+    #[arg(hide_short_help = true, long, conflicts_with_all = ["kernel", "operator", "shape"])]
     pub artifacts: bool,
     /// Sign the artifacts with this private key, or with the public half of a key in ssh-agent or in a security key
-    #[arg(long, value_name = "PATH", requires = "artifacts")]
+    #[arg(hide_short_help = true, long, value_name = "PATH", requires = "artifacts")]
     pub sign_key: Option<PathBuf>,
     /// Folder for ci.json and the other reports [default: target/kforge/ci]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Number of steps to run in parallel; -N means all cores except N
-    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(hide_short_help = true, short, long, value_name = "N", allow_hyphen_values = true)]
     pub jobs: Option<i64>,
 }

@@ -27,16 +27,16 @@ pub struct OptimizeArgs {
     #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
     pub jobs: Option<i64>,
     /// Output format; `json` prints one event per line
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
     /// Exit with code 103 if evidence from a device is missing; `claimed` also takes evidence that nobody whom you trust signed
-    #[arg(long, value_name = "STANDING", num_args = 0..=1, require_equals = true, default_missing_value = "signed")]
+    #[arg(hide_short_help = true, long, value_name = "STANDING", num_args = 0..=1, require_equals = true, default_missing_value = "signed")]
     pub require_evidence: Option<RequiredStanding>,
     /// Trust the keys in the repository's .kforge/allowed_signers as it is in REV, such as the base of a pull request
-    #[arg(long, value_name = "REV")]
+    #[arg(hide_short_help = true, long, value_name = "REV")]
     pub base: Option<String>,
     /// Add operators and shapes from a manifest outside the repository
-    #[arg(long, value_name = "PATH")]
+    #[arg(hide_short_help = true, long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,
 }
 
@@ -142,7 +142,7 @@ pub struct CandidatesArgs {
     #[arg(long, value_name = "ID", conflicts_with_all = ["package", "kernel", "operator", "target", "pattern", "level", "correct", "message_format"])]
     pub source: Option<String>,
     /// Output format; `json` prints one candidate per line
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 

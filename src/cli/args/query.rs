@@ -1,11 +1,11 @@
-//! Arguments of commands that show a build: `report`, `explain`, `metadata`, `tree`.
+//! Arguments of commands that show a build: `report`, `explain`, `diff`, `metadata`, `tree`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use clap_complete::ArgValueCompleter;
+use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 
-use super::Select;
+use super::{MessageFormat, Select};
 use crate::cli::complete;
 use kforge_pipeline::report::exports::ExportFormat;
 
@@ -20,16 +20,23 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FORM")]
     pub score: Option<ScoreForm>,
     /// Baseline: a kernel of the same operator, a variant, a `[baseline.NAME]` of the manifest, or `declared` for the variant declared first
-    #[arg(long, value_name = "NAME", default_value = "declared", requires = "score")]
+    #[arg(hide_short_help = true, long, value_name = "NAME", default_value = "declared", requires = "score")]
     pub baseline: String,
     /// Report the share of correct kernels that are more than P times as fast as the baseline
-    #[arg(long, value_name = "P", value_delimiter = ',', default_value = "1", requires = "score")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "P",
+        value_delimiter = ',',
+        default_value = "1",
+        requires = "score"
+    )]
     pub fast_p: Vec<f64>,
     /// Write the report as one HTML page, by default to target/kforge/report.html; `-` prints it
     #[arg(long, value_name = "PATH", num_args = 0..=1, conflicts_with_all = ["format", "score"])]
     pub html: Option<Option<PathBuf>>,
     /// Open the page in a browser: that of $BROWSER, or the desktop's
-    #[arg(long, requires = "html")]
+    #[arg(hide_short_help = true, long, requires = "html")]
     pub open: bool,
     /// The selection.
     #[command(flatten)]
@@ -98,6 +105,35 @@ pub struct ExplainArgs {
     /// Print every field of the step's key
     #[arg(long)]
     pub fields: bool,
+}
+
+/// `kforge diff`.
+#[derive(Debug, Clone, Args)]
+pub struct DiffArgs {
+    /// Kernel
+    #[arg(add = ArgValueCandidates::new(complete::kernels))]
+    pub kernel: String,
+    /// First variant, such as BLOCK=256,VEC=4; if only one is named, the champion is compared with it [default: the champion]
+    #[arg(value_name = "A", add = ArgValueCandidates::new(complete::variants))]
+    pub a: Option<String>,
+    /// Second variant [default: the variant declared first; with --base, the first variant]
+    #[arg(value_name = "B", add = ArgValueCandidates::new(complete::variants))]
+    pub b: Option<String>,
+    /// Compare the kernel at this git revision with the working tree
+    #[arg(long, value_name = "REV", add = ArgValueCandidates::new(complete::revisions))]
+    pub base: Option<String>,
+    /// Package, if several have a kernel of this name
+    #[arg(short, long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::packages))]
+    pub package: Vec<String>,
+    /// Targets [default: those on devices, or `cpu` if there is no other]
+    #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::targets))]
+    pub target: Vec<String>,
+    /// Shapes whose times are shown [default: all]
+    #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::shapes))]
+    pub shape: Vec<String>,
+    /// Output format
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    pub message_format: MessageFormat,
 }
 
 /// `kforge metadata`.

@@ -47,7 +47,7 @@ pub struct PackageArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -58,7 +58,7 @@ pub struct ReproduceArgs {
     #[command(flatten)]
     pub select: SelectWhole,
     /// Output format
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -66,7 +66,14 @@ pub struct ReproduceArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct TrustForArtifacts {
     /// File of the keys that may sign artifacts [default: the setting evidence.trust; a repository's list never counts]
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Common options", display_order = 100)]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "Common options",
+        display_order = 100
+    )]
     pub trust: Option<PathBuf>,
 }
 
@@ -86,7 +93,7 @@ pub struct VerifyArtifactArgs {
     #[arg(long)]
     pub allow_untrusted: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
     /// Whom to trust.
     #[command(flatten)]
@@ -118,7 +125,7 @@ pub struct PublishArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -145,7 +152,7 @@ pub struct InstallArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
     /// Whom to trust.
     #[command(flatten)]
@@ -177,6 +184,6 @@ pub struct BindingsArgs {
     #[arg(long)]
     pub wheel: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    #[arg(hide_short_help = true, long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }

@@ -1,16 +1,19 @@
 //! `kforge build`, `check`, `verify`, `bench`, `ablate`: one build with different goals.
 
+mod rebuild;
+
 use std::time::Instant;
 
 use super::{CommandResult, collect, collected};
 use crate::cli::args::{BuildArgs, MessageFormat};
 use crate::cli::context::Context;
-use crate::cli::exit::Exit;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::words::{reason, say_champions, say_lacking, short, summary};
 use kforge_foundation::base::count;
 use kforge_ops::build::{self, BuildRequest, Built, Ended, Finished, Plan, Unchanged, Untried};
 use kforge_ops::cache;
 use kforge_ops::event::RecordedMessage;
+use kforge_ops::rebuild::BuildInputs;
 use kforge_ops::session::evidence_policy::EvidencePolicy;
 use kforge_ops::session::outdated::Outdated;
 use kforge_pipeline::plan::Goal;
@@ -36,8 +39,21 @@ pub enum Ending {
 
 /// Runs the command.
 pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> CommandResult {
-    let began = Instant::now();
-    let request = BuildRequest {
+    let request = request(context, args, goal, ending);
+    if args.dry_run {
+        let plan = build::plan(&context.session, &request)?;
+        planned(context, &plan);
+        return Ok(Exit::Done);
+    }
+    let interrupted = context.interrupts()?;
+    match args.watch {
+        true => rebuild::run(context, &request, ending, &interrupted),
+        false => Ok(once(context, &request, ending)?.0),
+    }
+}
+
+fn request(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> BuildRequest {
+    BuildRequest {
         words: args.words(),
         goal,
         jobs: args.jobs,
@@ -52,15 +68,19 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
         overlay: args.overlay.clone(),
         timings: args.timings,
         // A certificate holds the text of a report and no reasons; JSON output needs the events of a plan.
-        plans: ending != Ending::Report || context.console.verbose() || args.message_format == MessageFormat::Json,
-    };
-    if args.dry_run {
-        let plan = build::plan(&context.session, &request)?;
-        planned(context, &plan);
-        return Ok(Exit::Done);
+        // A certificate does not say what a build read.
+        plans: args.watch
+            || ending != Ending::Report
+            || context.console.verbose()
+            || args.message_format == MessageFormat::Json,
+        goes_on: args.watch,
     }
-    context.interrupts()?;
-    let exit = match build::build(&context.session, &request)? {
+}
+
+/// Builds once. Returns what the build read also, if the request asks for it.
+fn once(context: &Context, request: &BuildRequest, ending: Ending) -> Result<(Exit, Option<BuildInputs>), Failure> {
+    let began = Instant::now();
+    let exit = match build::build(&context.session, request)? {
         Built::Unchanged(unchanged) => {
             answer(context, &unchanged, began);
             collected(context, cache::collect_due(&context.session, &unchanged.home));
@@ -74,13 +94,14 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
             context.console.event(&Event::BuildFinished { success: true, steps, verdicts });
             Exit::Done
         }
-        Built::Finished(finished) => {
-            let exit = finish(context, &finished, (goal, ending), began)?;
+        Built::Finished(mut finished) => {
+            let inputs = finished.inputs.take();
+            let exit = finish(context, &finished, (request.goal, ending), began)?;
             collect(context);
-            exit
+            return Ok((exit, inputs));
         }
     };
-    Ok(exit)
+    Ok((exit, None))
 }
 
 /// Prints for a build that had nothing to do what a build with a plan would print.

@@ -142,7 +142,7 @@ fn list(context: &Context, args: &EvidenceList) -> CommandResult {
     if open {
         context.console.status(
             "",
-            "some questions of this plan are not known yet: `kforge build` shows which records answer them",
+            "some questions of this plan depend on steps that were not built, so it is not known which records answer them",
         );
     }
     Ok(Exit::Done)

@@ -11,6 +11,7 @@ pub mod clean;
 pub mod compare;
 pub mod completions;
 pub mod config;
+pub mod diff;
 pub mod doctor;
 pub mod edit;
 pub mod evidence;
@@ -74,6 +75,7 @@ pub(super) fn prints_a_line(command: &Command) -> bool {
         Command::Reproduce(args) => args.message_format,
         Command::VerifyArtifact(args) => args.message_format,
         Command::Compare(args) => return args.message_format == CompareFormat::Json,
+        Command::Diff(args) => args.message_format,
         _ => return false,
     };
     format == MessageFormat::Json
@@ -93,6 +95,7 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Candidates(args) => candidates::run(context, &args),
         Command::Report(args) => report::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
+        Command::Diff(args) => diff::run(context, &args),
         Command::Metadata(args) => metadata::run(context, &args),
         Command::Tree(args) => tree::run(context, &args),
         Command::Run(args) => run::run(context, &args),

@@ -28,6 +28,6 @@ pub(super) fn diagnostic(error: &RunError) -> Option<Diagnostic> {
     })
 }
 
-fn listed(names: &[String], most: usize) -> String {
+pub(super) fn listed(names: &[String], most: usize) -> String {
     names.iter().take(most).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -12,7 +12,8 @@ fn a_result_may_add_steps_and_they_belong_to_the_same_build() {
     for turn in 0..2 {
         let built = world.build(std::slice::from_ref(&select));
         assert_eq!((built.counts.total, built.graph.len()), (3, 3));
-        assert_eq!(world.options.total.load(Ordering::SeqCst), 3);
+        let gauge = &world.options.gauge;
+        assert_eq!((gauge.total(), gauge.ended(), gauge.left()), (3, 3, None));
         assert!(built.step("seen 1").unwrap().result.is_some());
         assert_eq!(world.executor.take().len(), if turn == 0 { 3 } else { 0 });
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{Ended, Untried};
 use crate::Error;
+use crate::rebuild::BuildInputs;
 use crate::session::build::Ready;
 use crate::session::certificate::{Answer, Held};
 use crate::session::outdated::Outdated;
@@ -73,6 +74,8 @@ pub struct Finished {
     pub timings: Option<Result<PathBuf, Error>>,
     /// The packages as they were built, with the overlay applied.
     pub packages: Vec<Package>,
+    /// What the build read of its workspace; none unless [`BuildRequest::goes_on`](super::BuildRequest::goes_on).
+    pub inputs: Option<BuildInputs>,
 }
 
 /// The champion for a class of shapes.

@@ -25,7 +25,7 @@ pub fn execute(
     let places = Places::new(&graph, &ready.journal, &*ready.leaves);
     let log = |id: &str| log_of(ready, id);
     let observer = session.reporter.observer();
-    let mut watch = observer.watch(Steps { packages, purpose, log: &log }, &graph);
+    let mut watch = observer.watch(Steps { packages, purpose, log: &log, gauge: &ready.options.gauge }, &graph);
     let mut on_event = |event: Event| {
         let event = places.event(event);
         match &event {

@@ -111,8 +111,10 @@ pub struct Ready<'a> {
     pub signed: Arc<SignedDocuments>,
     /// The recorded rounds of the kernels.
     pub recorded: Vec<Recorded>,
-    /// The file system queries that planning made; none if they do not determine the plan.
-    pub witness: Option<Witness>,
+    /// The file system queries that planning made.
+    pub witness: Witness,
+    /// Whether they determine the plan.
+    pub decided: bool,
     /// Whether a toolchain could not be resolved although the network may be used.
     pub unresolved: bool,
     /// Held while the build runs.
@@ -183,7 +185,8 @@ impl Session {
             signed: Arc::new(SignedDocuments::new(&opened.home, trust.clone())),
             trust,
             recorded: gathered.recorded.into_iter().flatten().collect(),
-            witness: decided.then_some(witness),
+            witness,
+            decided,
             unresolved: toolchains.unresolved,
             _locks: locks,
         })

@@ -154,6 +154,28 @@ impl Session {
         }
     }
 
+    /// The same session for another operation, which is requested now.
+    pub fn again(&self) -> Session {
+        Session {
+            began: SystemTime::now(),
+            environment: self.environment.clone(),
+            settings: self.settings.clone(),
+            cwd: self.cwd.clone(),
+            options: self.options.clone(),
+            worker: self.worker.clone(),
+            interrupted: self.interrupted.clone(),
+            reporter: Reporter::new(self.reporter.observer().clone()),
+            has_warned_of_key: self.has_warned_of_key.clone(),
+            trust: self.trust.clone(),
+        }
+    }
+
+    /// The same session, without the use of the network.
+    pub(crate) fn without_network(&self) -> Session {
+        let options = Options { offline: true, ..self.options.clone() };
+        Session { began: self.began, options, ..self.again() }
+    }
+
     /// Whether the network is forbidden.
     pub fn offline(&self) -> bool {
         self.options.offline || self.settings.flag("net.offline")

@@ -21,6 +21,11 @@ impl Leaves {
         Leaves { store, files, documents }
     }
 
+    /// The files of packages.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.files.values()
+    }
+
     /// A leaf that is not in the store yet, checked against its digest.
     fn leaf(&self, digest: &Digest) -> io::Result<Option<Vec<u8>>> {
         if let Some(bytes) = self.documents.get(digest) {

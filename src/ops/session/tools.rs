@@ -535,11 +535,13 @@ fn shown(reporter: &Reporter) -> impl FnMut(Progress) {
     let mut said = false;
     move |progress| match progress {
         Progress::Waiting => reporter.event(&Event::Blocked(Blocked::Toolchain)),
-        Progress::Downloading { names, .. } if !said => {
-            said = true;
-            reporter.event(&Event::Downloading(&names));
+        Progress::Downloading { names, bytes, total } => {
+            if !said {
+                said = true;
+                reporter.event(&Event::Downloading(&names));
+            }
+            reporter.event(&Event::Downloaded { bytes, total });
         }
-        Progress::Downloading { .. } => {}
         Progress::Unpacking { name } => reporter.event(&Event::Installing(&name)),
     }
 }

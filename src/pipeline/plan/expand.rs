@@ -55,6 +55,17 @@ impl<'a> Expander<'a> {
         planner.selected.get(id).filter(|_| !planner.superseded.contains_key(id)).cloned()
     }
 
+    /// The selection of a deciding select node, also of one whose place a challenge takes; none for a nominating one.
+    pub fn decided(&self, id: &str) -> Option<Arc<Selected>> {
+        self.planner.lock().ok()?.selected.get(id).cloned()
+    }
+
+    /// The selection that a nominating select node prepares, with all contenders; none for a deciding one.
+    pub fn nominated(&self, id: &str) -> Option<Arc<Selected>> {
+        let planner = self.planner.lock().ok()?;
+        planner.nominated.get(id).map(|nominated| Arc::new(nominated.selected.clone()))
+    }
+
     /// The id of the select node that took the place of this one, after a challenge; its own if none did.
     pub fn decisive(&self, id: &str) -> String {
         let Ok(planner) = self.planner.lock() else { return id.to_string() };
@@ -108,6 +119,26 @@ impl<'a> Expander<'a> {
         let files = baselines.filter_map(|baseline| input.references.get(&baseline.source.as_ref()?.0));
         all.extend(files.flat_map(|tree| tree.files.clone()));
         all
+    }
+
+    /// Whether the target of a selection is a device.
+    pub fn is_for_device(&self, selected: &Selected) -> bool {
+        let found = self.planner.lock().ok().and_then(|planner| planner.found(selected));
+        found.is_some_and(|found| found.target.arch != Arch::Cpu)
+    }
+
+    /// The step that would count the opcodes of a contender's machine code, whether or not the plan has it; none on `cpu`, and for a kernel in PyTorch, which
+    /// has no machine code of its own.
+    pub fn disassembly(&self, selected: &Selected, build: &PlannedVariant) -> Option<Node> {
+        let mut planner = self.planner.lock().ok()?;
+        let found = planner.found(selected)?;
+        let scope = found.scope(&selected.choice, selected.stage.round);
+        if scope.target.arch == Arch::Cpu || scope.kernel.language == Language::Torch {
+            return None;
+        }
+        let scope = scope.of(build);
+        let problem = selected.cases.first().map(|case| &case.problem);
+        planner.disassembly(scope, build, problem).ok()
     }
 
     /// The parts of a kernel's declaration that say how its results are read.
@@ -397,13 +428,24 @@ impl<'a> Planner<'a> {
         Some(other)
     }
 
-    /// The inspect step that counts opcodes of a variant's machine code.
+    /// Plans the inspect step that counts opcodes of a variant's machine code; returns its id.
     fn disassemble(
         &mut self,
         scope: Scope<'_>,
         build: &PlannedVariant,
         problem: Option<&Problem>,
     ) -> Result<String, Diagnostic> {
+        let node = self.disassembly(scope, build, problem)?;
+        Ok(self.add(node))
+    }
+
+    /// The inspect step that counts opcodes of a variant's machine code.
+    fn disassembly(
+        &mut self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        problem: Option<&Problem>,
+    ) -> Result<Node, Diagnostic> {
         let compiler = Self::machine_compiler(scope);
         let (compile, _) = self.compile(scope, build, compiler, ABLATION, problem)?;
         let class = match compiler {
@@ -429,9 +471,8 @@ impl<'a> Planner<'a> {
             .round(scope.round)
             .output("binary", &compile, "binary")
             .output("facts", &compile, "facts")
-            .tool("toolchain", disassembler)
-            .done();
-        Ok(self.add(node))
+            .tool("toolchain", disassembler);
+        Ok(node.done())
     }
 
     /// The signature of a method: from the manifest, or else from the registry.

@@ -113,6 +113,15 @@ impl Git<'_> {
         }
     }
 
+    /// The short names of the branches and tags of the repository that holds `at`.
+    ///
+    /// # Errors
+    /// `at` is in no repository, or git fails.
+    pub fn names(&self, at: &Path) -> Result<Vec<String>, RevisionError> {
+        let words = ["for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/tags"];
+        Ok(self.say(at, None, &words)?.lines().map(String::from).collect())
+    }
+
     /// The commit of a revision of the repository that holds `at`.
     ///
     /// # Errors

@@ -42,11 +42,7 @@ impl SignatureView {
             records,
         };
         match judged {
-            None => SignatureView {
-                reason: Some("unsigned".into()),
-                because: Some("it is unsigned; `kforge evidence sign` signs it".into()),
-                ..plain
-            },
+            None => SignatureView { reason: Some("unsigned".into()), because: Some("it is unsigned".into()), ..plain },
             Some(Ok(Signer { principals, fingerprint })) => SignatureView {
                 standing: Standing::Signed,
                 signer: Some(principals),

@@ -446,29 +446,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
             if let (Some(seen), Some(shape)) =
                 (reader.document::<BenchObserved>(step.result, "observation"), &step.labels.shape)
             {
-                let of = |series: &Option<Series>| {
-                    series.as_ref().map(|s| median(&s.samples_ns)).filter(|ns| ns.is_finite() && *ns > 0.0)
-                };
-                let (cold_ns, hot_ns) = (of(&seen.cold), of(&seen.hot));
-                let by_class = seen.stress.as_ref().map(|stress| by_class(stress, &seen));
-                report.times.push(TimeReport {
-                    shape: shape.clone(),
-                    variant,
-                    cold_ns,
-                    hot_ns,
-                    few: seen.few,
-                    by_class,
-                    seen: step.evidence.map(|evidence| TimeSeenReport {
-                        device: evidence.device_class.clone(),
-                        at: Some(evidence.measured_at.clone()),
-                        standing: Some(evidence.standing),
-                        clocks_mhz: evidence.clocks_mhz,
-                        temperature_c: evidence.temperature_c,
-                        throttle: evidence.throttle.clone(),
-                        cold: seen.cold.as_ref().map(SpreadReport::of),
-                        hot: seen.hot.as_ref().map(SpreadReport::of),
-                    }),
-                });
+                report.times.push(timed(shape, &variant, &seen, step.evidence));
             }
         }
         StepKind::Inspect if is_champion && step.labels.method.is_none() => {
@@ -500,6 +478,31 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
             }
         }
         _ => {}
+    }
+}
+
+/// The times of a variant at a shape, from what was observed and its origin.
+pub fn timed(shape: &str, variant: &str, seen: &BenchObserved, from: Option<&EvidenceSeen>) -> TimeReport {
+    let of = |series: &Option<Series>| {
+        series.as_ref().map(|s| median(&s.samples_ns)).filter(|ns| ns.is_finite() && *ns > 0.0)
+    };
+    TimeReport {
+        shape: shape.into(),
+        variant: variant.into(),
+        cold_ns: of(&seen.cold),
+        hot_ns: of(&seen.hot),
+        few: seen.few,
+        by_class: seen.stress.as_ref().map(|stress| by_class(stress, seen)),
+        seen: from.map(|evidence| TimeSeenReport {
+            device: evidence.device_class.clone(),
+            at: Some(evidence.measured_at.clone()),
+            standing: Some(evidence.standing),
+            clocks_mhz: evidence.clocks_mhz,
+            temperature_c: evidence.temperature_c,
+            throttle: evidence.throttle.clone(),
+            cold: seen.cold.as_ref().map(SpreadReport::of),
+            hot: seen.hot.as_ref().map(SpreadReport::of),
+        }),
     }
 }
 

@@ -56,7 +56,7 @@ pub fn text(kernels: &[KernelDocument]) -> String {
             let types = if seat.types.is_empty() { String::new() } else { format!(" [{}]", seat.types) };
             let _ = writeln!(out, "on {}{types}, by `{}`", seat.target, seat.select);
             match seat.choices.is_empty() {
-                true => out.push_str("  nothing is selected yet; `kforge build` selects\n"),
+                true => out.push_str("  nothing is selected yet\n"),
                 false => out.push_str(&choice::text(&seat.choices)),
             }
             for line in baselines::lines(&seat.baselines) {
@@ -108,7 +108,7 @@ mod tests {
             "on cpu, by `p/k/cpu/select`",
             "  provisional: A=1  (the first)",
             "on cpu [T=f16], by `p/k/cpu/select`",
-            "  nothing is selected yet; `kforge build` selects",
+            "  nothing is selected yet",
             "3 steps: 2 compile, 1 select",
             "`kforge tree --kernel k` lists them",
         ];

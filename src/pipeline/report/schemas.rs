@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Report, candidates, explanation, imported, imported_tasks, kernel, metadata, method, score};
+use super::{Report, candidates, difference, explanation, imported, imported_tasks, kernel, metadata, method, score};
 use crate::optimize::agents::Expected;
 use kforge_engine::evidence::Record;
 use kforge_numerics::reference;
@@ -11,10 +11,11 @@ use kforge_types::model;
 use kforge_types::record::event::Event;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "candidate",
     "correction",
     "diagnosis",
+    "difference",
     "events",
     "evidence",
     "explanation",
@@ -38,6 +39,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "diagnosis" => return Some(Expected::Diagnosis.schema().clone()),
         "proposal" => return Some(Expected::Proposal.schema().clone()),
         "candidate" => schemars::schema_for!(candidates::Remembered),
+        "difference" => schemars::schema_for!(difference::DiffDocument),
         "events" => schemars::schema_for!(Event),
         "evidence" => schemars::schema_for!(Record),
         "explanation" => schemars::schema_for!(explanation::Document),

@@ -10,6 +10,7 @@ use super::document::{
     TimeReport,
 };
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
+use super::reach::{self, too_small};
 use super::{baselines, provenance, rounds_text};
 use kforge_foundation::base::count;
 use kforge_types::record::observation::witness;
@@ -88,8 +89,7 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now
 }
 
 /// The line for a kernel with an accepted champion.
-pub(super) const ACCEPTED: &str =
-    "accepted: kforge builds only the variant that kforge.lock pins; `kforge accept KERNEL --undo` releases it";
+pub(super) const ACCEPTED: &str = "accepted: kforge builds only the variant that kforge.lock pins";
 
 /// The line for a kernel with its own launcher.
 pub(super) fn host_launched(host: &str) -> String {
@@ -229,6 +229,16 @@ pub(super) fn of_allowed(worst: f64, decimals: usize) -> String {
     format!("{times} times what is allowed")
 }
 
+/// The largest error of a pass. Where a tolerance is a few steps of a type, an error of exactly as much is common and no near miss, so it is not told as a
+/// share of it; and a share that would be rounded to the whole is told as less.
+pub(super) fn error_of_pass(worst: f64) -> String {
+    match worst {
+        1.0 => "largest error as large as is allowed".into(),
+        _ if (0.995..1.0).contains(&worst) => "largest error just below what is allowed".into(),
+        _ => format!("largest error {}", of_allowed(worst, 0)),
+    }
+}
+
 /// The name of a variant for display.
 pub(super) fn variant(label: &str) -> &str {
     if label.is_empty() { "the only variant" } else { label }
@@ -272,7 +282,7 @@ fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &Tar
         let _ = write!(out, "  {}", paint(OPEN, "unconfined"));
     }
     if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
-        let _ = write!(out, "  {}", paint(DIM, &format!("largest error {}", of_allowed(worst, 0))));
+        let _ = write!(out, "  {}", paint(DIM, &error_of_pass(worst)));
     }
     if shape.no_fresh.is_some() {
         let _ = write!(out, "  {}", paint(OPEN, "no fresh trial"));
@@ -334,6 +344,8 @@ pub(super) fn seen(method: &MethodReport) -> (String, String) {
         .matched
         .iter()
         .flat_map(|m| &m.counts)
+        // A pattern that neither has shows nothing.
+        .filter(|(_, with, without)| *with > 0 || *without > 0)
         .map(|(p, with, without)| format!("{p} {with} times, {without} without it"))
         .collect();
     (shown, counts.join("; "))
@@ -367,9 +379,16 @@ fn write_method(out: &mut String, method: &MethodReport) {
 
 /// What bounds a champion, and what it achieves at each shape: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)  at big`.
 fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetReport) {
-    let _ = write!(out, "    {}", found.roofline.summary());
+    let age = of_earlier(target);
+    let _ = write!(
+        out,
+        "    {}",
+        if target.stale.is_some() { paint(DIM, &found.roofline.summary()) } else { found.roofline.summary() }
+    );
     if let Some(shape) = &found.shape {
-        let _ = write!(out, "  {}", paint(DIM, &format!("at {shape}")));
+        let small = found.achieved.get(shape).and_then(|reached| too_small(found, shape, reached));
+        let small = small.map_or_else(String::new, |why| format!(", which is {why}"));
+        let _ = write!(out, "  {}", paint(DIM, &format!("at {shape}{small}")));
     }
     if target.rooflines.len() > 1 {
         let _ = write!(out, "  ({})", variant(&found.variant));
@@ -377,13 +396,20 @@ fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetRepor
     out.push('\n');
     let width = found.achieved.keys().map(String::len).max().unwrap_or(0);
     for (shape, reached) in &found.achieved {
-        let _ = writeln!(
-            out,
-            "    {shape:width$}  {}  {}",
-            rounds_text::duration(reached.time_ns),
-            paint(DIM, &reached.line())
-        );
+        let small = too_small(found, shape, reached).filter(|_| found.shape.as_ref() != Some(shape));
+        let small = small.map_or_else(String::new, |why| format!("; {why}"));
+        let time = rounds_text::duration(reached.time_ns);
+        let line = format!("{}{small}", reach::line(reached));
+        let _ = match age {
+            Some(age) => writeln!(out, "    {}", paint(DIM, &format!("{shape:width$}  {time} {age}  {line}"))),
+            None => writeln!(out, "    {shape:width$}  {time}  {}", paint(DIM, &line)),
+        };
     }
+}
+
+/// What is said beside a time that an edit has made one of an earlier version.
+pub(super) fn of_earlier(target: &TargetReport) -> Option<&'static str> {
+    target.stale.as_ref().map(|_| "of an earlier version")
 }
 
 /// The times of champions that differ by class of inputs.
@@ -423,7 +449,11 @@ fn write_times(out: &mut String, target: &TargetReport) {
     for (time, ns) in times {
         let of = if target.champions.len() > 1 { format!("  ({})", variant(&time.variant)) } else { String::new() };
         let few = if time.few { format!("  {}", paint(DIM, "from few samples")) } else { String::new() };
-        let _ = writeln!(out, "    {:width$}  {}{few}{of}", time.shape, rounds_text::duration(ns));
+        let (shape, ns) = (&time.shape, rounds_text::duration(ns));
+        let _ = match of_earlier(target) {
+            Some(age) => writeln!(out, "    {}{few}{of}", paint(DIM, &format!("{shape:width$}  {ns} {age}"))),
+            None => writeln!(out, "    {shape:width$}  {ns}{few}{of}"),
+        };
     }
 }
 
@@ -522,6 +552,47 @@ mod tests {
         assert!(told(Some("r"), "all").contains("    champion for r = all: A=1"));
         let long = told(Some("1 if cols <= 128 else 2"), "2");
         assert!(long.contains("    champion for `1 if cols <= 128 else 2` = 2: A=1"), "{long}");
+    }
+
+    #[test]
+    fn counts_of_nothing_are_left_out() {
+        let counts = vec![("LDG.E.128".to_string(), 4, 0), ("ST.E".to_string(), 0, 0)];
+        let matched = Some(Matched { shown: Shown::Shown, counts });
+        let method = MethodReport { method: "m".into(), variant: "A=1".into(), matched, attribution: None };
+        assert_eq!(seen(&method).1, "LDG.E.128 4 times, 0 without it");
+    }
+
+    #[test]
+    fn an_error_as_large_as_is_allowed_is_no_near_miss() {
+        let told = [0.02, 0.994, 0.996, 1.0].map(error_of_pass);
+        let expected = [
+            "2 % of what is allowed",
+            "99 % of what is allowed",
+            "just below what is allowed",
+            "as large as is allowed",
+        ];
+        assert_eq!(told, expected.map(|rest| format!("largest error {rest}")));
+    }
+
+    #[test]
+    fn after_an_edit_a_time_is_one_of_an_earlier_version() {
+        let time = TimeReport {
+            shape: "big".into(),
+            variant: "A=1".into(),
+            cold_ns: Some(7900.0),
+            hot_ns: None,
+            few: false,
+            by_class: None,
+            seen: None,
+        };
+        let target = TargetReport {
+            champions: vec![champion("all", "A=1")],
+            times: vec![time],
+            stale: Some("`k.cu` was edited since this was built".into()),
+            ..TargetReport::default()
+        };
+        assert!(told(target.clone()).contains("    big  7.90 us of an earlier version\n"));
+        assert!(told(TargetReport { stale: None, ..target }).contains("    big  7.90 us\n"));
     }
 
     #[test]

@@ -287,6 +287,11 @@ pub enum Event {
         /// Whether it was selected without measurements.
         provisional: bool,
     },
+    /// Files changed that the last build read, so another build begins: only with `--watch`.
+    FilesChanged {
+        /// The files, folders with other entries, and files that are gone.
+        files: Vec<String>,
+    },
     /// A step that a build would execute: only with `--dry-run`.
     StepPlanned {
         /// The step's readable id.

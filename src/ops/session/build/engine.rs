@@ -42,7 +42,7 @@ impl Session {
             remeasure,
             recheck: rechecked(asked.evidence.recheck, machine_key)?,
             quiet_fresh: !self.options.every_step,
-            total: Arc::default(),
+            gauge: Arc::default(),
         })
     }
 

@@ -1,0 +1,157 @@
+//! The progress bar: how far a build is, how long it still takes if that is known, and how much of a download is here. Knows the library that draws; does not
+//! know what is built.
+//!
+//! One bar serves all. A download within a build, which goes on meanwhile, stands at the end of the line in place of the time that is left. The time counts
+//! down by itself between two events of the build.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use super::words::bytes;
+
+/// A terminal with fewer columns gets a short bar.
+const NARROW: usize = 60;
+
+/// Times below this are not shown: the end comes before they are read.
+const SHORT: Duration = Duration::from_secs(3);
+
+/// What stands at the end of the line.
+#[derive(Debug, Default, Clone, Copy)]
+struct Aside {
+    /// Bytes that are here, and all bytes.
+    download: Option<(u64, u64)>,
+    /// When the build is expected to end.
+    due: Option<Instant>,
+}
+
+impl Aside {
+    fn text(&self, now: Instant) -> String {
+        match (self.download, self.due) {
+            (Some((here, total)), _) if here < total => format!("{} of {}", bytes(here), bytes(total)),
+            (_, Some(due)) => left(due.saturating_duration_since(now)),
+            _ => String::new(),
+        }
+    }
+}
+
+/// The time that is left, in words; nothing if it is short.
+fn left(time: Duration) -> String {
+    match time.as_secs() {
+        _ if time < SHORT => String::new(),
+        s if s < 100 => format!("about {s} s left"),
+        s if s < 100 * 60 => format!("about {} min left", s.div_ceil(60)),
+        s => format!("about {} h left", s.div_ceil(3600)),
+    }
+}
+
+/// A progress bar on standard error.
+pub(super) struct Bar {
+    bar: ProgressBar,
+    aside: Arc<Mutex<Aside>>,
+    /// Whether it shows a build, or another piece of work that is counted in items.
+    counts: bool,
+    /// Whether it is drawn again each second.
+    ticks: bool,
+}
+
+impl Bar {
+    /// A bar for a terminal of that width. Hidden until the first item, so that commands that build nothing show none.
+    pub(super) fn new(width: Option<usize>) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        let aside: Arc<Mutex<Aside>> = Arc::default();
+        let shown = aside.clone();
+        let size = if width.is_some_and(|width| width < NARROW) { 8 } else { 24 };
+        let template = format!("{{prefix:>12.cyan.bold}} [{{bar:{size}}}] {{pos}}/{{len}} {{wide_msg}} {{aside}}");
+        let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let text = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let aside = *shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = out.write_str(&aside.text(Instant::now()));
+        };
+        bar.set_style(style.with_key("aside", text).progress_chars("=> "));
+        Bar { bar, aside, counts: false, ticks: false }
+    }
+
+    /// Prints without disturbing the bar.
+    pub(super) fn suspend(&self, write: impl FnOnce()) {
+        self.bar.suspend(write);
+    }
+
+    /// Shows the verb, the number of ended items, the total, and what is running.
+    pub(super) fn shows(&mut self, verb: &'static str, (ended, total): (u64, u64), running: String) {
+        self.counts = true;
+        let is_first = self.bar.length() == Some(0);
+        if self.bar.is_finished() {
+            // Earlier work cleared the bar; without a reset it would stay hidden.
+            self.bar.reset();
+        }
+        self.bar.set_prefix(verb);
+        self.bar.set_length(total);
+        self.bar.set_position(ended);
+        self.bar.set_message(running);
+        if is_first {
+            // Shown only now: a bar that is drawn before its length is set reads `0/0`.
+            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        }
+    }
+
+    /// How long the work still takes; none if that is not known.
+    pub(super) fn takes(&mut self, left: Option<Duration>) {
+        let due = left.map(|left| Instant::now() + left);
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner).due = due;
+        if due.is_some() && !self.ticks {
+            self.ticks = true;
+            self.bar.enable_steady_tick(Duration::from_secs(1));
+        }
+    }
+
+    /// How much of a download is here.
+    pub(super) fn downloads(&mut self, here: u64, total: u64) {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner).download = Some((here, total));
+        if self.counts {
+            return self.bar.tick();
+        }
+        // In mebibytes, because the bar counts items.
+        let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+        match here < total {
+            true => {
+                self.shows("Downloading", (mib(here).min(mib(total)), mib(total)), "MiB".into());
+                self.counts = false;
+            }
+            false => self.clear(),
+        }
+    }
+
+    /// Removes the bar.
+    pub(super) fn clear(&mut self) {
+        (self.counts, self.ticks) = (false, false);
+        *self.aside.lock().unwrap_or_else(PoisonError::into_inner) = Aside::default();
+        self.bar.disable_steady_tick();
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_is_left_is_told_in_round_words_and_not_if_it_is_short() {
+        let of = |seconds: u64| left(Duration::from_secs(seconds));
+        assert_eq!([of(0), of(2)], ["", ""]);
+        assert_eq!([of(3), of(99)], ["about 3 s left", "about 99 s left"]);
+        assert_eq!([of(100), of(3600), of(6000)], ["about 2 min left", "about 60 min left", "about 2 h left"]);
+    }
+
+    #[test]
+    fn a_download_stands_in_place_of_the_time_until_it_is_complete() {
+        let now = Instant::now();
+        let due = Some(now + Duration::from_secs(40));
+        let of = |download| Aside { download, due }.text(now);
+        assert_eq!(of(Some((1 << 20, 3 << 20))), "1.0 MiB of 3.0 MiB");
+        assert_eq!(of(Some((3 << 20, 3 << 20))), "about 40 s left");
+        assert_eq!(of(None), "about 40 s left");
+        assert_eq!(Aside::default().text(now), "");
+    }
+}

@@ -1,0 +1,348 @@
+//! One side of a difference: what a plan and the stores know of a variant. Knows how steps name their outputs; compares nothing.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Seat;
+use crate::Error;
+use crate::session::build::Ready;
+use crate::session::{Opened, Session};
+use kforge_engine::lock::{Mode, Wait};
+use kforge_engine::{Blobs, Done, Graph, Node, Questions, ReadyResult, Source};
+use kforge_numerics::measure::orders::Comparison;
+use kforge_pipeline::plan::kernels::MARGIN;
+use kforge_pipeline::plan::regression;
+use kforge_pipeline::report::assemble::timed;
+use kforge_pipeline::report::difference::{DiffSeat, Missing, PairsAt, PairsFound, RatioReport, SideFound};
+use kforge_types::model::Launch;
+use kforge_types::record::params::{InspectParams, Judgement, VerifyParams};
+use kforge_types::record::timing::{BenchObserved, PairsObserved};
+use kforge_types::record::{Inspection, Outcome, Spec, StepKind};
+
+/// Fields of a compilation that change no machine code, or that say only in which round a variant was tried.
+const UNTOLD: [&str; 3] = ["candidate", "lined", "ptx"];
+
+/// A plan with what is known of it.
+pub(super) struct Plan<'a, 'p> {
+    session: &'a Session,
+    opened: &'a Opened,
+    ready: &'a Ready<'p>,
+    pub(super) known: ReadyResult,
+    asked: Questions,
+    /// Positions in `known`, by id.
+    at: HashMap<String, usize>,
+}
+
+/// One side.
+#[derive(Clone)]
+pub(super) struct Side {
+    pub(super) found: SideFound,
+    /// The steps that time it, by shape.
+    benches: BTreeMap<String, (Node, Spec)>,
+}
+
+impl<'a, 'p> Plan<'a, 'p> {
+    pub(super) fn of(session: &'a Session, opened: &'a Opened, ready: &'a Ready<'p>) -> Self {
+        let (known, asked) = ready.with_services(session, opened, |services| {
+            kforge_engine::known_and_asked(ready.graph.clone(), &ready.options, services)
+        });
+        let at = known.steps.iter().enumerate().map(|(at, (node, _))| (node.id.clone(), at)).collect();
+        Plan { session, opened, ready, known, asked, at }
+    }
+
+    fn step(&self, id: &str) -> Option<(&Node, Option<&Done>)> {
+        let (node, done) = self.known.steps.get(*self.at.get(id)?)?;
+        Some((node, done.as_ref()))
+    }
+
+    fn document<T: DeserializeOwned>(&self, done: Option<&Done>, output: &str) -> Option<T> {
+        let digest = done?.result.as_ref()?.outputs.get(output).copied()?;
+        serde_json::from_slice(&self.ready.leaves.get(&digest).ok()??).ok()
+    }
+
+    /// The steps of a variant, in the order of the plan.
+    fn steps_of<'s>(
+        &'s self,
+        seat: &'s DiffSeat,
+        label: &'s str,
+    ) -> impl Iterator<Item = (&'s Node, Option<&'s Done>)> {
+        let mine = move |node: &Node| {
+            let labels = &node.labels;
+            labels.package == seat.package
+                && labels.kernel.as_ref() == Some(&seat.kernel)
+                && labels.target.as_ref() == Some(&seat.target)
+                && labels.variant.as_deref() == Some(label)
+                && labels.method.is_none()
+                && !labels.confirms
+        };
+        self.known.steps.iter().filter(move |(node, _)| mine(node)).map(|(node, done)| (node, done.as_ref()))
+    }
+
+    /// What is known of a variant of the plan.
+    pub(super) fn side(&self, seat: &Seat, label: &str, state: &str) -> Side {
+        let of = &seat.seat;
+        let mut found = SideFound {
+            state: state.into(),
+            variant: label.into(),
+            champion_of: seat.champions.iter().filter(|(_, l)| l == label).map(|(class, _)| class.clone()).collect(),
+            ..SideFound::default()
+        };
+        let compile = self.steps_of(of, label).find(|(node, _)| node.kind == StepKind::Compile);
+        if let Some((compile, _)) = compile {
+            found.files = self.files(compile);
+            flatten("", &compile.params, &mut found.settings);
+        }
+        for (node, done) in self.steps_of(of, label) {
+            let Some(shape) = &node.labels.shape else { continue };
+            match node.kind {
+                StepKind::Verify => {
+                    found.launches.entry(shape.clone()).or_insert_with(|| launches(node));
+                }
+                StepKind::Judge => {
+                    let judged = self.document::<Judgement>(done, "judgement");
+                    found.verdicts.extend(judged.map(|judged| (shape.clone(), judged.verdict)));
+                }
+                StepKind::Bench => {
+                    let Some(seen) = self.document::<BenchObserved>(done, "observation") else { continue };
+                    let time = timed(shape, label, &seen, done.and_then(|done| done.evidence.as_ref()));
+                    // A full timing replaces one with few samples.
+                    match found.times.get(shape) {
+                        Some(known) if !known.few => {}
+                        _ => drop(found.times.insert(shape.clone(), time)),
+                    }
+                }
+                _ => {}
+            }
+        }
+        found.verdicts.retain(|shape, _| of.shapes.contains(shape));
+        self.machine_code(seat, label, &mut found);
+        if seat.on_device && found.times.is_empty() {
+            found.missing.push(Missing { what: "times".into(), why: self.untimed(of, label) });
+        }
+        let mut benches = BTreeMap::new();
+        for question in self.asked.asked.iter().filter(|question| question.node.kind == StepKind::Bench) {
+            let labels = &question.node.labels;
+            let mine = self.at.contains_key(&question.node.id)
+                && self.steps_of(of, label).any(|(node, _)| node.id == question.node.id);
+            if let (true, Some(shape), Some(spec)) = (mine, &labels.shape, &question.spec) {
+                benches.entry(shape.clone()).or_insert_with(|| (question.node.clone(), spec.clone()));
+            }
+        }
+        Side { found, benches }
+    }
+
+    /// The files that a compilation can reach.
+    fn files(&self, compile: &Node) -> BTreeMap<String, Option<Vec<u8>>> {
+        let from = compile.inputs.get("tree:source").map(|input| &input.source);
+        let Some(Source::Output { node, .. }) = from else { return BTreeMap::new() };
+        let Some((generate, _)) = self.step(node) else { return BTreeMap::new() };
+        let file = |(name, input): (&String, &kforge_engine::InputRef)| {
+            let name = name.strip_prefix("file:")?;
+            let Source::Blob(digest) = &input.source else { return None };
+            Some((name.to_string(), self.ready.leaves.get(digest).ok().flatten()))
+        };
+        generate.inputs.iter().filter_map(file).collect()
+    }
+
+    /// Adds the functions of the machine code, or why they are not known.
+    fn machine_code(&self, seat: &Seat, label: &str, found: &mut SideFound) {
+        if !seat.on_device {
+            return;
+        }
+        let counts = |node: &Node| {
+            let params = serde_json::from_value::<InspectParams>(node.params.clone());
+            params.is_ok_and(|params| params.disassemble)
+        };
+        let steps = || self.steps_of(&seat.seat, label).filter(|(node, _)| node.kind == StepKind::Inspect);
+        let inspected =
+            steps().filter(|(node, _)| !counts(node)).find_map(|(_, done)| self.document(done, "inspection"));
+        let Some(Inspection { functions, .. }) = inspected else {
+            let compile = self.steps_of(&seat.seat, label).find(|(node, _)| node.kind == StepKind::Compile);
+            found.missing.push(Missing { what: "machine code".into(), why: why(compile.and_then(|(_, done)| done)) });
+            return;
+        };
+        found.functions = functions;
+        match self.counted(seat, label) {
+            Ok(counted) => {
+                for (function, counted) in found.functions.iter_mut().zip(counted.functions) {
+                    function.opcodes = counted.opcodes;
+                }
+            }
+            Err(why) => found.missing.push(Missing { what: "opcode counts".into(), why }),
+        }
+    }
+
+    /// The inspection that counts opcodes: of the plan, or made here from the binary.
+    fn counted(&self, seat: &Seat, label: &str) -> Result<Inspection, String> {
+        let build = seat.selected.builds.iter().find(|build| build.label == label);
+        let node = build.and_then(|build| self.ready.expander.disassembly(&seat.selected, build));
+        let mut node = node.ok_or("the kernel has no machine code of its own")?;
+        if let Some(found) = self.step(&node.id).and_then(|(_, done)| self.document(done, "inspection")) {
+            return Ok(found);
+        }
+        if let Some(why) = &node.unavailable {
+            return Err(why.clone());
+        }
+        for input in node.inputs.values_mut() {
+            let Source::Output { node: maker, name, .. } = &input.source else { continue };
+            let done = self.step(maker).and_then(|(_, done)| done);
+            let digest = done.and_then(|done| done.result.as_ref()?.outputs.get(name).copied());
+            let digest = digest.filter(|digest| self.ready.leaves.has(digest));
+            input.source = Source::Blob(digest.ok_or_else(|| format!("its {name} is not in the store"))?);
+        }
+        node.expands = false;
+        // Collection must not remove the binary meanwhile; while it collects, nothing is counted.
+        let _shared = self.opened.home.lock_cache(Mode::Shared, Wait::No).map_err(|e| e.to_string())?;
+        let id = node.id.clone();
+        let graph = Graph::new(vec![node]).map_err(|e| e.to_string())?;
+        let outcome = self.ready.with_services(self.session, self.opened, |services| {
+            kforge_engine::build(graph, &self.ready.options, services, &mut |_| {})
+        });
+        let done = outcome.step(&id);
+        self.document(done, "inspection").ok_or_else(|| match done.map(|done| &done.outcome) {
+            // All else that the step reads is in the store.
+            Some(Outcome::Unavailable(_)) => "the disassembler is not installed here".into(),
+            _ => why(done),
+        })
+    }
+
+    /// Why a variant has no times.
+    fn untimed(&self, seat: &DiffSeat, label: &str) -> String {
+        let mut benches = self.steps_of(seat, label).filter(|(node, _)| node.kind == StepKind::Bench).peekable();
+        match benches.peek() {
+            None => "no step of the plan times it".into(),
+            Some(_) => benches.find(|(_, done)| done.is_some()).map_or_else(|| why(None), |(_, done)| why(done)),
+        }
+    }
+
+    /// What pairs say of both sides at each shape at which both are timed, or why there are none.
+    pub(super) fn paired(&self, seat: &DiffSeat, a: &Side, b: &Side) -> Result<PairsFound, Error> {
+        let evidence = self.ready.evidence(self.opened);
+        let mut out = PairsFound::new();
+        for shape in &seat.shapes {
+            let (Some((_, before)), Some((bench, after))) = (a.benches.get(shape), b.benches.get(shape)) else {
+                continue;
+            };
+            if before.key() == after.key() {
+                out.insert(shape.clone(), PairsAt::Missing("both are the same binary with the same launches".into()));
+                continue;
+            }
+            let pair = match regression::pairs(bench, after, before, seat.hot) {
+                Ok(pair) => pair,
+                Err(why) => {
+                    out.insert(shape.clone(), PairsAt::Missing(why.to_string()));
+                    continue;
+                }
+            };
+            let mut found = PairsAt::Missing("they were not timed in turn".into());
+            // A plan orders equal launches by their compilations, and this question by binaries.
+            for pair in [pair.clone(), pair.exchanged()] {
+                let spec = pair.spec();
+                let Some(seen) = evidence.seen(&spec.key(), &spec, pair.node.product.as_deref())? else { continue };
+                let provenance = &seen.record.provenance;
+                let observed = seen.record.result.outputs.get("observation").copied();
+                let bytes = observed.and_then(|digest| self.ready.leaves.get(&digest).ok().flatten());
+                let Some(pairs) = bytes.and_then(|b| serde_json::from_slice::<PairsObserved>(&b).ok()) else {
+                    continue;
+                };
+                let pairs = if pair.turned { pairs.turned() } else { pairs };
+                let measured = format!("{}, {}", provenance.device, provenance.measured_at);
+                let few = || PairsAt::Missing("too few pairs were measured".into());
+                found = ratio(&pairs, measured).map_or_else(few, PairsAt::Taken);
+                break;
+            }
+            out.insert(shape.clone(), found);
+        }
+        Ok(out)
+    }
+}
+
+/// The ratio of times that pairs show, whose A is the second side.
+fn ratio(pairs: &PairsObserved, measured: String) -> Option<RatioReport> {
+    let found = Comparison::of(&[pairs])?;
+    let (estimate, low, high) = found.interval;
+    Some(RatioReport {
+        ratio: estimate.exp(),
+        interval: Some((low.exp(), high.exp())),
+        paired: true,
+        orders_disagree: found.contested(MARGIN).map(|orders| (orders.a_first.0.exp(), orders.b_first.0.exp())),
+        measured: Some(measured),
+    })
+}
+
+/// Why a step has no result.
+fn why(done: Option<&Done>) -> String {
+    match done.map(|done| &done.outcome) {
+        Some(Outcome::Unavailable(why) | Outcome::Failed(why)) => why.clone(),
+        Some(Outcome::Skipped(root)) => format!("`{root}` gave no result"),
+        Some(Outcome::Executed | Outcome::Fresh) => "its result is gone from the store".into(),
+        None => "no build has found it out yet".into(),
+    }
+}
+
+/// The launches of a verification, by position.
+fn launches(verify: &Node) -> BTreeMap<String, String> {
+    let Ok(params) = serde_json::from_value::<VerifyParams>(verify.params.clone()) else { return BTreeMap::new() };
+    let size = |of: [u32; 3]| of.map(|n| n.to_string()).join(" x ");
+    let told = |launch: &Launch| match launch {
+        Launch::Memset { buffer, value } => format!("fill `{buffer}` with {value}"),
+        Launch::Kernel(kernel) => {
+            let grid = match &kernel.open_grid {
+                Some(_) => "grid by the device".to_string(),
+                None => format!("grid {}", size(kernel.grid)),
+            };
+            let mut parts = vec![grid, format!("block {}", size(kernel.block))];
+            parts.extend((kernel.shared > 0).then(|| format!("{} B of dynamic shared memory", kernel.shared)));
+            parts.extend(kernel.cluster.map(|cluster| format!("cluster {}", size(cluster))));
+            parts.extend(kernel.cooperative.then(|| "cooperative".to_string()));
+            parts.join(", ")
+        }
+    };
+    params.launches.iter().enumerate().map(|(at, launch)| (format!("launch {}", at + 1), told(launch))).collect()
+}
+
+/// The fields of a document as texts, by their paths.
+fn flatten(path: &str, value: &Value, out: &mut BTreeMap<String, String>) {
+    let below = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+    match value {
+        Value::Object(fields) => {
+            let told = fields.iter().filter(|(name, _)| !(path.is_empty() && UNTOLD.contains(&name.as_str())));
+            told.for_each(|(name, value)| flatten(&below(name), value, out));
+        }
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            items.iter().enumerate().for_each(|(at, item)| flatten(&below(&at.to_string()), item, out));
+        }
+        Value::Array(items) => {
+            let text = |item: &Value| item.as_str().map_or_else(|| item.to_string(), String::from);
+            out.insert(path.into(), items.iter().map(text).collect::<Vec<_>>().join(" "));
+        }
+        Value::String(text) => drop(out.insert(path.into(), text.clone())),
+        other => drop(out.insert(path.into(), other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_named_by_their_paths_and_what_changes_no_code_is_left_out() {
+        let value = serde_json::json!({
+            "arch": "sm_90a", "flags": ["-a", "-b"], "defines": { "VEC": "4" }, "candidate": true,
+            "triton": [{ "options": { "num_warps": 4, "ptx": true } }],
+        });
+        let mut out = BTreeMap::new();
+        flatten("", &value, &mut out);
+        let all: Vec<(&str, &str)> = out.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let expected = [
+            ("arch", "sm_90a"),
+            ("defines.VEC", "4"),
+            ("flags", "-a -b"),
+            ("triton.0.options.num_warps", "4"),
+            ("triton.0.options.ptx", "true"),
+        ];
+        assert_eq!(all, expected);
+    }
+}
