@@ -75,7 +75,7 @@ impl Drop for Watching {
 #[test]
 #[ignore = "second tier: waits for builds"]
 fn a_build_follows_each_edit_of_what_was_read() {
-    let place = Place::tiny().file("notes.txt", "");
+    let place = Place::tiny().file("notes.txt", "").alone();
     let watching = Watching::start(&place, "build --watch");
     watching.says("Finished");
     watching.says("Watching");
