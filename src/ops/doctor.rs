@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::session::devices::{ask, driver_is_there};
-use crate::session::tools::{CudaRequest, DEFAULT_CUDA, locked, wanted};
+use crate::session::needs::{CudaRequest, DEFAULT_CUDA, locked, wanted};
 use crate::{Session, Worker};
 use kforge_cuda::device::counters;
 use kforge_cuda::device::facts::{DeviceFacts, Probed};

@@ -1,6 +1,6 @@
 //! Describes the workspace in a document for other programs. Runs nothing and takes no lock.
 
-use crate::session::tools::DEFAULT_CUDA;
+use crate::session::needs::DEFAULT_CUDA;
 use crate::{Error, Session};
 use kforge_pipeline::report::metadata::{self, Metadata};
 

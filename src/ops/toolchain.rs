@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::session::build::PlanRequest;
 use crate::session::evidence_policy::EvidencePolicy;
+use crate::session::needs::needs_cuda;
 use crate::session::sources::emulates_cub;
-use crate::session::tools::{TorchRequest, install, install_torch, install_triton, needs_cuda};
+use crate::session::tools::{TorchRequest, install, install_torch, install_triton};
 use crate::{Error, Session};
 use kforge_pipeline::plan::Goal;
 use kforge_project::toolchain::{self, Cuda, Group};

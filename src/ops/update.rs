@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, Resolving};
 use crate::session::Opened;
+use crate::session::needs::{CudaRequest, lock_name, needs_cuda, needs_torch, needs_triton, wanted};
 use crate::session::sources::emulates_cub;
-use crate::session::tools::{CudaRequest, DEFAULT_TRITON, lock_name, needs_cuda, needs_torch, needs_triton, wanted};
+use crate::session::tools::DEFAULT_TRITON;
 use crate::{Error, Session};
 use kforge_pipeline::report::Report;
 use kforge_project::toolchain::{Pip, cuda, torch, triton};

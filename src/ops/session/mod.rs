@@ -15,6 +15,7 @@ pub(crate) mod git;
 pub(crate) mod package_files;
 pub(crate) mod libraries;
 mod missing_inputs;
+pub mod needs;
 pub mod machine;
 mod machine_key;
 pub(crate) mod memory;

@@ -121,25 +121,8 @@ impl Session {
         }
     }
 
-    /// The same session for another folder, with outputs in `target`. Files that its options name are those of the folder that it is in now.
-    pub fn elsewhere(&self, cwd: PathBuf, target: PathBuf) -> Session {
-        let trust = self.options.trust.as_ref().map(|path| self.cwd.join(path));
-        Session {
-            began: self.began,
-            environment: self.environment.clone(),
-            settings: self.settings.clone(),
-            cwd,
-            options: Options { manifest_path: None, target_dir: Some(target), trust, ..self.options.clone() },
-            worker: self.worker.clone(),
-            interrupted: self.interrupted.clone(),
-            reporter: Reporter::new(self.reporter.observer().clone()),
-            has_warned_of_key: self.has_warned_of_key.clone(),
-            trust: self.trust.clone(),
-        }
-    }
-
-    /// The same session, of whose events nobody hears: for plans that are only compared with others.
-    pub(crate) fn unheard(&self) -> Session {
+    /// The same session, which reports to `reporter`.
+    fn reporting_to(&self, reporter: Reporter) -> Session {
         Session {
             began: self.began,
             environment: self.environment.clone(),
@@ -148,32 +131,37 @@ impl Session {
             options: self.options.clone(),
             worker: self.worker.clone(),
             interrupted: self.interrupted.clone(),
-            reporter: Reporter::new(Arc::new(Unheard)),
-            has_warned_of_key: Arc::default(),
+            reporter,
+            has_warned_of_key: self.has_warned_of_key.clone(),
             trust: self.trust.clone(),
         }
+    }
+
+    /// The same session, with a reporter of its own for the same observer.
+    pub(super) fn same(&self) -> Session {
+        self.reporting_to(Reporter::new(self.reporter.observer().clone()))
+    }
+
+    /// The same session for another folder, with outputs in `target`. Files that its options name are those of the folder that it is in now.
+    pub fn elsewhere(&self, cwd: PathBuf, target: PathBuf) -> Session {
+        let trust = self.options.trust.as_ref().map(|path| self.cwd.join(path));
+        let options = Options { manifest_path: None, target_dir: Some(target), trust, ..self.options.clone() };
+        Session { cwd, options, ..self.same() }
+    }
+
+    /// The same session without an observer: for plans that are only compared with others.
+    pub(crate) fn unheard(&self) -> Session {
+        Session { has_warned_of_key: Arc::default(), ..self.reporting_to(Reporter::new(Arc::new(Unheard))) }
     }
 
     /// The same session for another operation, which is requested now.
     pub fn again(&self) -> Session {
-        Session {
-            began: SystemTime::now(),
-            environment: self.environment.clone(),
-            settings: self.settings.clone(),
-            cwd: self.cwd.clone(),
-            options: self.options.clone(),
-            worker: self.worker.clone(),
-            interrupted: self.interrupted.clone(),
-            reporter: Reporter::new(self.reporter.observer().clone()),
-            has_warned_of_key: self.has_warned_of_key.clone(),
-            trust: self.trust.clone(),
-        }
+        Session { began: SystemTime::now(), ..self.same() }
     }
 
     /// The same session, without the use of the network.
     pub(crate) fn without_network(&self) -> Session {
-        let options = Options { offline: true, ..self.options.clone() };
-        Session { began: self.began, options, ..self.again() }
+        Session { options: Options { offline: true, ..self.options.clone() }, ..self.same() }
     }
 
     /// Whether the network is forbidden.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use super::open::Session;
 use crate::Error;
-use crate::event::{Reporter, Warning};
+use crate::event::Warning;
 use kforge_foundation::base::Witness;
 use kforge_foundation::config::Origin;
 use kforge_pipeline::release::allowed_signers::{AllowedSigners, BadLine};
@@ -66,18 +66,7 @@ pub struct Found {
 impl Session {
     /// The same session, which trusts these keys and no others.
     pub fn trusting(&self, trust: Arc<Trust>) -> Session {
-        Session {
-            began: self.began,
-            environment: self.environment.clone(),
-            settings: self.settings.clone(),
-            cwd: self.cwd.clone(),
-            options: self.options.clone(),
-            worker: self.worker.clone(),
-            interrupted: self.interrupted.clone(),
-            reporter: Reporter::new(self.reporter.observer().clone()),
-            has_warned_of_key: self.has_warned_of_key.clone(),
-            trust: Some(trust),
-        }
+        Session { trust: Some(trust), ..self.same() }
     }
 
     /// Whom the session trusts in the workspace with that root, if there is one. `base` is the revision in which the repository's file counts.

@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 
 use super::super::machine::Machine;
+use super::super::needs;
 use super::super::open::{Opened, Session};
 use super::super::tools::{self, Host, Tools};
 use super::sources::Gathered;
@@ -138,5 +139,5 @@ fn uses_python(package: &Package) -> bool {
             || o.generate_inputs.is_some()
             || compares(o)
     };
-    package.operators.iter().any(uses) || tools::runs_baselines(package) || tools::has_torch_kernels(package)
+    package.operators.iter().any(uses) || needs::runs_baselines(package) || needs::has_torch_kernels(package)
 }

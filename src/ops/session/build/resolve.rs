@@ -4,9 +4,10 @@ use crate::session::tools::{NoCuda, NoTorch, NoTriton, TorchRequest};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::libraries;
+use super::super::needs::{self, CudaRequest};
 use super::super::open::{Opened, Session};
 use super::super::sources::Libraries;
-use super::super::tools::{self, CudaRequest};
+use super::super::tools;
 use super::{Packages, PlanRequest};
 use crate::Error;
 use crate::error::Locked;
@@ -33,7 +34,7 @@ impl Session {
             // Nothing is resolved for targets that are not selected.
             let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
             let only_cpu = member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu);
-            let none = only_cpu || !tools::needs_cuda(&member.package);
+            let none = only_cpu || !needs::needs_cuda(&member.package);
             if none && !cub.contains(&member.package.name) {
                 continue;
             }
@@ -42,11 +43,11 @@ impl Session {
             } else {
                 &member.folder
             };
-            let wanted = tools::wanted(&member.package, base, self.environment.all());
+            let wanted = needs::wanted(&member.package, base, self.environment.all());
             let wheels = matches!(wanted, CudaRequest::Release(_));
             let cuda = match wanted {
                 CudaRequest::Local(cuda) => cuda,
-                CudaRequest::Release(release) => match tools::locked(&lock.wheels, &release) {
+                CudaRequest::Release(release) => match needs::locked(&lock.wheels, &release) {
                     Some(cuda) => Ok(cuda),
                     None if self.offline() || !asked.write => Err(NoCuda::NotLocked(release)),
                     None if self.options.locked => return Err(Error::LockfileLacks(Locked::Cuda(release))),
@@ -55,7 +56,7 @@ impl Session {
                         let resolved =
                             Pip::find(None, self.environment.all()).and_then(|pip| cuda::resolve(&release, &pip));
                         resolved.map_err(NoCuda::from).map(|wheels| {
-                            lock.wheels.insert(tools::lock_name(&release), wheels.clone());
+                            lock.wheels.insert(needs::lock_name(&release), wheels.clone());
                             Cuda::Wheels(wheels)
                         })
                     }
@@ -99,7 +100,7 @@ impl Session {
     ) -> Result<BTreeMap<String, Result<Vec<LockedWheel>, NoTriton>>, Error> {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
-        for member in packages.members.iter().filter(|member| tools::needs_triton(&member.package)) {
+        for member in packages.members.iter().filter(|member| needs::needs_triton(&member.package)) {
             let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
             if !member.package.targets.values().any(|target| wanted(&target)) {
                 continue;
@@ -144,7 +145,7 @@ impl Session {
     ) -> Result<BTreeMap<String, Result<TorchRequest, NoTorch>>, Error> {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
-        for member in packages.members.iter().filter(|member| tools::needs_torch(&member.package)) {
+        for member in packages.members.iter().filter(|member| needs::needs_torch(&member.package)) {
             let release = match &member.package.toolchain.torch {
                 None | Some(model::TorchSpec::System) => {
                     out.insert(member.package.name.clone(), Ok(TorchRequest::System));
