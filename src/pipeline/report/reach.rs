@@ -20,14 +20,33 @@ pub(super) fn line(reached: &Achieved) -> String {
     }
 }
 
-/// Why a shape cannot fill the device, if it cannot: by its waves of blocks if it was profiled, otherwise by its work.
-pub(super) fn too_small(roofline: &RooflineReport, shape: &str, reached: &Achieved) -> Option<String> {
-    let waves = roofline.roofline.metrics.get("waves").filter(|_| roofline.shape.as_deref() == Some(shape));
-    if let Some(waves) = waves {
-        return (*waves < 1.0).then(|| format!("too small to fill the device: {waves:.2} waves of blocks"));
+/// Why a shape cannot fill the device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum TooSmall {
+    /// It has fewer blocks than run at the same time: the share of one wave.
+    Waves(f64),
+    /// It has this little work: nanoseconds at the peak.
+    WorkNs(f64),
+}
+
+impl TooSmall {
+    /// Why the shape cannot fill the device, if it cannot: by its waves of blocks if it was profiled, otherwise by its work.
+    pub(super) fn of(roofline: &RooflineReport, shape: &str, reached: &Achieved) -> Option<TooSmall> {
+        let waves = roofline.roofline.metrics.get("waves").filter(|_| roofline.shape.as_deref() == Some(shape));
+        if let Some(waves) = waves {
+            return (*waves < 1.0).then_some(TooSmall::Waves(*waves));
+        }
+        let least = reached.time_ns * reached.roofline()?.share;
+        (least < FILLS_NS).then_some(TooSmall::WorkNs(least))
     }
-    let least = reached.time_ns * reached.roofline()?.share;
-    (least < FILLS_NS).then(|| format!("too small to fill the device: {} of work at the peak", duration(least)))
+}
+
+/// Why a shape cannot fill the device, as text, if it cannot.
+pub(super) fn too_small(roofline: &RooflineReport, shape: &str, reached: &Achieved) -> Option<String> {
+    TooSmall::of(roofline, shape, reached).map(|why| match why {
+        TooSmall::Waves(waves) => format!("too small to fill the device: {waves:.2} waves of blocks"),
+        TooSmall::WorkNs(ns) => format!("too small to fill the device: {} of work at the peak", duration(ns)),
+    })
 }
 
 #[cfg(test)]

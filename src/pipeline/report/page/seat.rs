@@ -3,12 +3,9 @@
 use super::super::document::{
     KernelReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport, TimeReport,
 };
+use super::super::reach::TooSmall;
 use kforge_types::record::Verdict;
 use kforge_types::record::profile::Achieved;
-
-/// Work that takes less than this at the device's peak cannot fill the device: bytes on their way to memory take about as long, so to reach the peak, more must
-/// be on their way at once than such a shape has (Little's law).
-const FILLS_NS: f64 = 1000.0;
 
 /// A kernel on a target, for one choice of types.
 #[derive(Clone, Copy)]
@@ -159,12 +156,10 @@ impl<'r> Seat<'r> {
     }
 }
 
-/// Why a shape cannot fill the device, if it cannot: by its waves if it was profiled, otherwise by its work.
+/// Why a shape cannot fill the device, as the page shows it, if it cannot.
 pub(super) fn too_small(roofline: &RooflineReport, shape: &str, achieved: &Achieved) -> Option<String> {
-    let waves = roofline.roofline.metrics.get("waves").filter(|_| roofline.shape.as_deref() == Some(shape));
-    if let Some(waves) = waves {
-        return (*waves < 1.0).then(|| format!("{} waves of blocks", super::units::digits(*waves, 2)));
-    }
-    let least = achieved.time_ns * achieved.roofline()?.share;
-    (least < FILLS_NS).then(|| format!("{} of work at the peak", super::units::duration(least)))
+    TooSmall::of(roofline, shape, achieved).map(|why| match why {
+        TooSmall::Waves(waves) => format!("{} waves of blocks", super::units::digits(waves, 2)),
+        TooSmall::WorkNs(ns) => format!("{} of work at the peak", super::units::duration(ns)),
+    })
 }
