@@ -41,7 +41,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Options that take a device's time, overwrite something, or take off a guard. Nobody is told to try one who has not written it.
+/// Options that use a device, overwrite something, or disable a check. No suggestion names them.
 const NOT_SUGGESTED: [&str; 9] = [
     "--remeasure",
     "--recheck",

@@ -73,7 +73,7 @@ impl Gauge {
 enum Expected {
     /// Nothing that counts: it has ended, no worker executes it, or it cannot run here.
     Nothing,
-    /// A time that nobody knows.
+    /// An unknown time.
     Unknown,
     /// Milliseconds of a processor slot.
     Processor(u64),

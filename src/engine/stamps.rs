@@ -54,7 +54,7 @@ impl Snapshot {
         Snapshot { seen: paths.into_iter().map(|path| (path.clone(), Seen::at(&path))).collect() }
     }
 
-    /// The paths at which something else was at the other moment. A path that only one of the two knows is none of them.
+    /// The paths at which something else was at the other moment. A path that only one of the two contains does not count.
     pub fn differing(&self, other: &Snapshot) -> Vec<PathBuf> {
         let differs = |(path, seen): &(&PathBuf, &Seen)| other.seen.get(*path).is_some_and(|known| known != *seen);
         self.seen.iter().filter(differs).map(|(path, _)| path.clone()).collect()

@@ -145,7 +145,7 @@ impl Watcher {
     }
 }
 
-/// The endings of files that a build may read. What else lies in a workspace, such as a log of the watch itself, is none of its business.
+/// The endings of files that a build may read. Other files, such as a log of the watch itself, are not watched.
 const READ: [&str; 15] =
     ["toml", "cu", "cuh", "h", "hh", "hpp", "hxx", "inl", "inc", "c", "cc", "cpp", "cxx", "py", "kfe"];
 

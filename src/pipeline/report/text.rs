@@ -229,8 +229,8 @@ pub(super) fn of_allowed(worst: f64, decimals: usize) -> String {
     format!("{times} times what is allowed")
 }
 
-/// The largest error of a pass. Where a tolerance is a few steps of a type, an error of exactly as much is common and no near miss, so it is not told as a
-/// share of it; and a share that would be rounded to the whole is told as less.
+/// The largest error of a pass. Where a tolerance is a few steps of a type, an error equal to it is common and no near miss, so it is not shown as a share. A
+/// share that would be rounded up to the whole is shown as less.
 pub(super) fn error_of_pass(worst: f64) -> String {
     match worst {
         1.0 => "largest error as large as is allowed".into(),

@@ -1,4 +1,4 @@
-//! `kforge build --watch`: builds, waits for a change of what the build read, and builds again. Knows how that is told; `kforge_ops::rebuild` knows what has
+//! `kforge build --watch`: builds, waits until a file that the build read changes, and builds again. Prints what happens; `kforge_ops::rebuild` finds what
 //! changed.
 //!
 //! An error of a manifest or a source ends a build and not the watch: it is printed, and the next change is waited for. Ctrl-C while a build runs ends that
