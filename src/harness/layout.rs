@@ -40,8 +40,8 @@ impl<B: AsRef<[u8]>> Filled<B> {
     /// The first position at which `other`, of the same length, differs.
     fn differs(&self, other: &[u8]) -> Option<usize> {
         match self {
-            Filled::Bytes(bytes) => bytes.as_ref().iter().zip(other).position(|(a, b)| a != b),
-            Filled::Byte(byte, _) => other.iter().position(|b| b != byte),
+            Filled::Bytes(bytes) => first_difference(bytes.as_ref(), other),
+            Filled::Byte(byte, _) => first_other(other, *byte),
         }
     }
 
@@ -52,6 +52,26 @@ impl<B: AsRef<[u8]>> Filled<B> {
             Filled::Byte(byte, _) => other[range].iter().any(|b| b != byte),
         }
     }
+}
+
+// The following functions read every byte of every buffer. They are not generic: a generic function is optimised as the package that calls it is.
+
+/// The first position at which two slices of the same length differ.
+fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
+    /// The bytes that are compared at once. Most buffers are equal.
+    const PIECE: usize = 4096;
+    let start = PIECE * a.chunks(PIECE).zip(b.chunks(PIECE)).position(|(a, b)| a != b)?;
+    a[start..].iter().zip(&b[start..]).position(|(a, b)| a != b).map(|within| start + within)
+}
+
+/// The first byte that is not `byte`.
+fn first_other(bytes: &[u8], byte: u8) -> Option<usize> {
+    bytes.iter().position(|b| *b != byte)
+}
+
+/// The positions in `range` of the bytes that are not `byte`.
+fn others(bytes: &[u8], range: std::ops::Range<usize>, byte: u8) -> Vec<usize> {
+    range.filter(|at| bytes[*at] != byte).collect()
 }
 
 /// A buffer with canaries around it, in one block of bytes.
@@ -85,7 +105,7 @@ impl<'a, B: AsRef<[u8]>> GuardedBuffer<'a, B> {
         let end = self.offset + self.before.len();
         let name = self.name;
         let mut findings = vec![];
-        let spoilt = |range: std::ops::Range<usize>| range.filter(|at| whole[*at] != self.canary).collect::<Vec<_>>();
+        let spoilt = |range| others(&whole, range, self.canary);
         for (side, spoilt) in [("before", spoilt(0..self.offset)), ("after", spoilt(end..whole.len()))] {
             let nearest = if side == "before" { spoilt.last() } else { spoilt.first() };
             if let Some(at) = nearest {
@@ -112,7 +132,7 @@ impl<'a, B: AsRef<[u8]>> GuardedBuffer<'a, B> {
             Use::Tensor(tensor) => findings.extend(self.gaps(tensor, &bytes)),
             Use::Workspace(workspace) if workspace.fill == Fill::ZeroOnce => {
                 let dirty = bytes.iter().filter(|byte| **byte != 0).count();
-                if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
+                if let Some(at) = first_other(&bytes, 0) {
                     let index = (at as u64 / self.element.max(1)) as i64;
                     let bytes = count(dirty, "byte");
                     let message =
@@ -194,4 +214,23 @@ pub fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Option<Finding> {
         }
     };
     Some(about(FindingKind::Unwritten, message, name, Some(first as i64), missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_is_found_in_every_piece() {
+        let bytes = vec![7u8; 3 * 4096 + 5];
+        assert_eq!((first_difference(&bytes, &bytes), first_difference(&[], &[])), (None, None));
+        for at in [0, 1, 4095, 4096, 8191, 3 * 4096, 3 * 4096 + 4] {
+            let mut other = bytes.clone();
+            other[at] = 8;
+            assert_eq!((first_difference(&bytes, &other), first_other(&other, 7)), (Some(at), Some(at)));
+            *other.last_mut().unwrap() = 8;
+            assert_eq!((first_difference(&bytes, &other), first_other(&other, 7)), (Some(at), Some(at)));
+        }
+        assert_eq!(others(&[7, 8, 9, 7, 8], 1..4, 7), [1, 2]);
+    }
 }
