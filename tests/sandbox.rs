@@ -32,7 +32,7 @@ use std::time::Duration;
 use kforge::harness::message::Places;
 use kforge::worker::{OnceLimits, Parts, worker_main};
 
-use own_runner::{Test, made};
+use own_runner::{Test, made, shares, side_by_side};
 
 /// Tests that wait for limits of time, memory or disk, try many sources, or need PyTorch.
 const SECOND_TIER: &[&str] = &[
@@ -43,6 +43,9 @@ const SECOND_TIER: &[&str] = &[
     "a_compiler_that_never_ends_is_ended_with_all_it_started",
     "a_compiler_that_starts_processes_without_end_is_ended",
     "a_cpp_reference_that_fails_says_so",
+    "a_forged_end_of_the_run_hides_no_race",
+    "a_fresh_trial_that_cannot_be_computed_is_left_out_whole",
+    "a_kernel_that_hangs_times_out_and_is_forgotten",
     "a_kernel_that_reaches_out_is_reported_though_its_values_are_right",
     "a_reference_that_does_not_end_is_told_with_the_setting_that_ended_it",
     "a_product_is_that_of_the_operands_as_they_are_stored",
@@ -90,10 +93,12 @@ const CONFINEMENT: &str = "--confinement";
 /// The other half: candidates, workers and verifiers.
 const VERIFICATION: &str = "--verification";
 
-/// Runs both halves in parallel, each in its own process, because some tests count the processes that they have started.
+/// Runs the tests of confinement beside the others, which take longer and are divided in two.
 fn halves(words: &[String]) -> bool {
-    let half = |which| Command::new(std::env::current_exe().unwrap()).args(words).arg(which).spawn().unwrap();
-    [CONFINEMENT, VERIFICATION].map(half).map(|mut half| half.wait().unwrap().success()) == [true, true]
+    let confinement = vec![CONFINEMENT.to_owned()];
+    let verification: Vec<Vec<String>> =
+        shares(2).into_iter().map(|share| vec![VERIFICATION.to_owned(), share]).collect();
+    side_by_side(words, &[&confinement, &verification[0], &verification[1]])
 }
 
 /// Marks the run of these tests that the superuser starts as another user.
