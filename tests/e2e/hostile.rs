@@ -31,6 +31,7 @@ fn contained(project: &Project) -> (Built, String) {
 }
 
 #[test]
+#[ignore = "second tier: waits for a limit of time"]
 fn a_kernel_that_loops_for_ever_is_ended_at_its_time_limit_and_not_remembered() {
     let project = with("", "for (volatile int i = 0;;) i = i + 1;");
     let (built, why) = contained(&project);

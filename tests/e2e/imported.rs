@@ -33,6 +33,7 @@ fn passes(built: &Built) -> BTreeMap<String, bool> {
 }
 
 #[test]
+#[ignore = "second tier: builds an imported folder"]
 fn an_imported_folder_builds_and_a_wrong_kernel_in_it_is_found() {
     let project =
         imported("collection", "relu", |text| text.replace("b.w = fmaxf(0.0f, a.w)", "b.w = fmaxf(0.0f, a.z)"));
@@ -159,6 +160,7 @@ fn only_the_honest_one_passes(name: &str, edit: impl Fn(String) -> String) {
 }
 
 #[test]
+#[ignore = "second tier: builds an imported folder at all its shapes"]
 fn defects_of_a_vectorized_sum_fail_at_the_imported_shapes() {
     only_the_honest_one_passes("vector_add", |text| text);
 }

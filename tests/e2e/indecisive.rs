@@ -53,6 +53,7 @@ fn correct(project: &Project) {
 }
 
 #[test]
+#[ignore = "second tier: builds several times"]
 fn the_mean_and_rstd_of_rows_in_bf16_can_be_declared_undecidable() {
     let operator = "dims = [\"rows\", \"cols\"]\ninputs.x = { dtype = \"f32\", shape = [\"rows\", \"cols\"], init = { range = [0, 1] } }\n\
         outputs.y = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }\noutputs.mean = { dtype = \"bf16\", shape = [\"rows\"] }\n\
@@ -77,6 +78,7 @@ fn the_mean_and_rstd_of_rows_in_bf16_can_be_declared_undecidable() {
 }
 
 #[test]
+#[ignore = "second tier: builds several times"]
 fn a_long_sum_in_one_f32_gets_a_tolerance_that_sums_over_trees_meet() {
     let operator = "dims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"], init = { range = [0, 1] } }\n\
         outputs.y = { dtype = \"f32\", shape = [1] }\nreference = \"builtin:sum\"\ntolerance = \"auto\"\nshapes.s = { n = 4096 }";

@@ -74,6 +74,7 @@ const MEMBERS: [(usize, &str); 5] = [
 const CERTAIN: [&str; 7] = ["assigns", "assigns_global", "from_global", "copies", "copies_all", "moves", "shares"];
 
 #[test]
+#[ignore = "second tier: a matrix of sizes, ways and orders"]
 fn a_copy_of_a_struct_carries_over_what_was_written() {
     for (size, members) in MEMBERS {
         let text = SOURCE.replace("MEMBERS", &(members.to_string() + ";"));

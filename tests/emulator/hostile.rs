@@ -45,6 +45,7 @@ fn an_attribute_cannot_switch_the_checks_off() {
 }
 
 #[test]
+#[ignore = "second tier: compiles many sources"]
 fn a_source_cannot_define_the_calls_that_watch_it() {
     let ways = [
         "extern \"C\" { static __attribute__((used)) void __tsan_read4(void*) {} }",

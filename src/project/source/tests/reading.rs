@@ -122,6 +122,7 @@ fn a_condition_that_opens_a_namespace_hides_no_open_brace() {
 }
 
 #[test]
+#[ignore = "second tier: reads sources of megabytes"]
 fn deep_and_doubling_sources_are_read_in_a_moment() {
     let many = 20_000;
     let doubling: String = (1..=40).map(|n| format!("#define M{n}(x) M{}(x) M{}(x)\n", n - 1, n - 1)).collect();
