@@ -27,4 +27,4 @@ torch.cuda.synchronize()
 expected = x.double() * w.double() / (x.double().pow(2).mean(1, keepdim=True) + 1e-6).sqrt()
 error = (y.double() - expected).abs().max().item()
 held = (loaded, found, launched) == (0, 0, 0) and error < 1e-5
-print(json.dumps(["the driver loads a fatbin, and its kernel is correct", held, f"with PTX: {variant['fatbin']['with_ptx']}; largest error {error:.1e}; codes {loaded} {found} {launched}"]))
+print(json.dumps(["the driver loads a fatbin, and its kernel is correct", held, f"with PTX: {variant['fatbin'].get('with_ptx', False)}; largest error {error:.1e}; codes {loaded} {found} {launched}"]))
