@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::{Error, Session};
 use kforge_foundation::base::files::write_atomically;
 use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_pipeline::report::schemas;
 use kforge_project::workspace::find::{MANIFEST, tidy};
 use kforge_project::workspace::join::{EnclosingWorkspace, JoinError, Joined};
 
@@ -111,6 +112,9 @@ pub enum NewError {
     NotJoined(#[from] JoinError),
 }
 
+/// The name of the file with the schema of manifests.
+const SCHEMA: &str = "kernel.schema.json";
+
 /// The form of a package's name.
 const NAME: &str = "letters, digits, `_` and `-`, starting with a letter";
 
@@ -161,12 +165,19 @@ fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewP
     if let Some((_, path)) = workflow.as_ref().filter(|(_, path)| path.symlink_metadata().is_ok()) {
         return Err(NewError::FileExists(path.clone()).into());
     }
+    let schema = schema_of(&folder, around.as_ref());
+    if !schema.exists() {
+        write_atomically(&schema, manifest_schema().as_bytes(), false).map_err(Error::write(&schema))?;
+    }
     for (path, file) in &places {
         if path.exists() {
             session.reporter.event(&Event::FileKept(path));
             continue;
         }
-        let text = file.text.replace("{{name}}", &name);
+        let mut text = file.text.replace("{{name}}", &name);
+        if file.name == MANIFEST {
+            text.insert_str(0, &format!("#:schema {}\n", path_from(&folder, &schema)));
+        }
         write_atomically(path, text.as_bytes(), false).map_err(Error::write(path))?;
     }
     let join = |around: EnclosingWorkspace| {
@@ -195,6 +206,28 @@ fn workflow_of(session: &Session, folder: PathBuf, ci: Ci) -> Result<NewPackage,
     write_atomically(&path, ci.workflow(below).as_bytes(), false).map_err(Error::write(&path))?;
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(NewPackage { name, folder, around: None, workflow: Some(path), is_new: false })
+}
+
+/// The file with the schema of manifests, for editors: in the root of the workspace around a new package, unless that is outside the package's repository, else
+/// in the package.
+fn schema_of(folder: &Path, around: Option<&EnclosingWorkspace>) -> PathBuf {
+    let repository = ci::enclosing_repository(folder);
+    let root = around.and_then(|around| around.manifest.parent());
+    let root = root.filter(|root| repository.is_none_or(|repository| root.starts_with(repository)));
+    root.unwrap_or(folder).join(SCHEMA)
+}
+
+/// The schema of `kernel.toml`, as `kforge schema manifest` prints it.
+fn manifest_schema() -> String {
+    let schema = schemas::schema("manifest").expect("BUG: manifests have a schema");
+    format!("{schema:#}\n")
+}
+
+/// The path of a file from a folder in or below the file's own folder, with `/`.
+fn path_from(folder: &Path, file: &Path) -> String {
+    let home = file.parent().unwrap_or(Path::new(""));
+    let below = folder.strip_prefix(home).map_or(0, |below| below.components().count());
+    "../".repeat(below) + SCHEMA
 }
 
 /// The folder in which a new package is built, whose `target` takes the output: that of the workspace, if the package is a member and the repository holds it.

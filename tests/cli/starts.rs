@@ -75,3 +75,23 @@ fn a_new_package_joins_the_workspace_around_it() {
     let json = place.run("metadata").expect(0).json();
     assert_eq!(json["workspace_members"], serde_json::json!(["a", "b"]));
 }
+
+#[test]
+fn a_new_manifest_names_the_schema_beside_it_or_in_the_root_of_its_workspace() {
+    let place = Place::empty();
+    place.run("new alone").expect(0);
+    let schema = place.run("schema manifest").expect(0).out;
+    assert!(place.read("alone/kernel.toml").starts_with("#:schema kernel.schema.json\n"));
+    assert_eq!(place.read("alone/kernel.schema.json"), schema);
+
+    let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = [\"kernels/*\"]\n");
+    place.run("new kernels/a").expect(0);
+    assert!(place.read("kernels/a/kernel.toml").starts_with("#:schema ../../kernel.schema.json\n"));
+    assert_eq!(place.read("kernel.schema.json"), schema);
+    assert!(!place.at("kernels/a/kernel.schema.json").exists());
+    // A schema that is there already stays.
+    let place = place.file("kernel.schema.json", "{}");
+    place.run("new kernels/b").expect(0);
+    assert_eq!(place.read("kernel.schema.json"), "{}");
+    place.run("metadata").expect(0);
+}

@@ -43,8 +43,13 @@ impl Ci {
 
 /// The root of the repository that a folder lies in; the folder itself if it lies in none. The folder need not exist.
 pub(super) fn repository(folder: &Path) -> &Path {
+    enclosing_repository(folder).unwrap_or(folder)
+}
+
+/// The root of the repository that a folder lies in, if it lies in one. The folder need not exist.
+pub(super) fn enclosing_repository(folder: &Path) -> Option<&Path> {
     // A worktree and a submodule have a file in place of the folder.
-    folder.ancestors().find(|above| above.join(".git").exists()).unwrap_or(folder)
+    folder.ancestors().find(|above| above.join(".git").exists())
 }
 
 /// The workflow's file for a package in `folder`.
