@@ -179,8 +179,11 @@ impl Git<'_> {
         let place = place.map_err(|source| RevisionError::Folder { into: into.to_owned(), source })?;
         let (tree, index) = (place.path().join("tree"), place.path().join("index"));
         self.say(&top, Some(&index), &["read-tree", &commit])?;
-        let prefix = format!("--prefix={}/", tree.display());
-        self.say(&top, Some(&index), &["checkout-index", "--all", &prefix])?;
+        std::fs::create_dir(&tree).map_err(|source| RevisionError::Folder { into: tree.clone(), source })?;
+        // With the folder as the work tree, only the attributes of the commit itself count: those of the current files could change what is compared with.
+        let folder = self.say(&top, None, &["rev-parse", "--absolute-git-dir"])?;
+        let (of, work_tree) = (format!("--git-dir={folder}"), format!("--work-tree={}", tree.display()));
+        self.say(&tree, Some(&index), &[&of, &work_tree, "checkout-index", "--all"])?;
         let real =
             |path: &Path| path.canonicalize().map_err(|source| RevisionError::Find { path: path.to_owned(), source });
         let (at, top) = (real(at)?, real(&top)?);
@@ -190,5 +193,40 @@ impl Git<'_> {
             return Err(RevisionError::NoFolder { revision: revision.to_string(), folder: below.to_owned() });
         }
         Ok(Revision { commit, folder, outputs: place.path().join("target"), _place: place })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_attributes_of_later_commits_do_not_change_a_revision() {
+        let (folder, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let program = kforge_project::toolchain::on_path("git", &path).unwrap();
+        let environment =
+            BTreeMap::from([("PATH".to_string(), path), ("HOME".into(), into.path().display().to_string())]);
+        let interrupted = AtomicBool::new(false);
+        let git = Git { program, environment: &environment, interrupted: &interrupted };
+        let run = |words: &[&str]| {
+            let names = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
+            git.say(folder.path(), None, &[&names, words].concat()).unwrap()
+        };
+        let commit = |file: &str, text: &str| {
+            std::fs::write(folder.path().join(file), text).unwrap();
+            run(&["add", "--all"]);
+            run(&["commit", "--quiet", "-m", file]);
+            run(&["rev-parse", "HEAD"])
+        };
+        run(&["init", "--quiet"]);
+        let first = commit("evidence.kfe", "a\nb\n");
+        let second = commit(".gitattributes", "*.kfe text eol=crlf\n");
+        let read = |commit: &str| {
+            let found = git.check_out(folder.path(), commit, into.path()).unwrap();
+            std::fs::read_to_string(found.folder.join("evidence.kfe")).unwrap()
+        };
+        assert_eq!(read(&first), "a\nb\n");
+        assert_eq!(read(&second), "a\r\nb\r\n", "its own attributes count");
     }
 }
