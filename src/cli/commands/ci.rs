@@ -64,7 +64,7 @@ fn say_written(context: &Context, written: Result<Vec<PathBuf>, Error>) -> Resul
 fn say(context: &Context, Ci { report, finished, refused, folder }: &Ci, began: Instant) {
     let console = &context.console;
     let Some(finished) = finished else {
-        return console.status("Finished", "the changes touch no kernel of the selection");
+        return console.status("Finished", "no selected kernel is affected by the changes");
     };
     if !console.quiet() {
         console.fitted(&finished.text);
@@ -151,6 +151,10 @@ fn conclude(context: &Context, report: &CiReport, finished: &Finished, began: In
         Conclusion::NoEvidence => {
             console.error(&format!("{}; {text}", Conclusion::NoEvidence.text()));
             lacking();
+            console.err(
+                "help: on a machine with the device, run `kforge build`, `kforge evidence export` and `kforge evidence sign`, and commit the bundle; \
+                 `--allow-missing-evidence` accepts what is missing\n",
+            );
         }
     }
 }

@@ -135,6 +135,8 @@ impl Messages {
         // Findings at one place differ in elements and threads by shape, which say no more about the mistake.
         let about = match &message.place {
             Some(place) => format!("{place:?} {:?}", message.other_place),
+            // So do wrong values of one kernel.
+            None if message.code == WRONG_VALUES => String::new(),
             None => message.message.clone(),
         };
         let about = match message.code.as_str() {
@@ -409,6 +411,23 @@ mod tests {
         assert_eq!((told(&unknown), unknown[0].severity), (vec![expected], Severity::Note));
         assert_eq!(of(Verdict::Unknown(Unknown::NoDevice("an H200".into()))), []);
         assert_eq!(of(Verdict::Pass), []);
+    }
+
+    #[test]
+    fn wrong_values_of_one_kernel_are_told_once_though_they_differ_by_shape() {
+        let mut blobs = HashMap::new();
+        let labels = [labels("A=1"), labels("A=2")];
+        let mut steps = vec![];
+        for (got, labels) in ["1", "2"].into_iter().zip(&labels) {
+            let seen = result("observation", &VerifyObservation::begun(true, 1, "check".into()), &mut blobs);
+            let verdict = Verdict::Fail(format!("`y` is wrong: got {got}"));
+            steps.push((StepKind::Verify, labels, seen));
+            steps.push((StepKind::Judge, labels, result("judgement", &Judgement::bare(verdict), &mut blobs)));
+        }
+        let views: Vec<_> =
+            steps.iter().map(|(kind, labels, result)| view(*kind, labels, &Outcome::Fresh, Some(result))).collect();
+        let messages = read(&views, &blobs);
+        assert_eq!(told(&messages), [("verify.values", None, "`y` is wrong: got 1", 2)]);
     }
 
     #[test]

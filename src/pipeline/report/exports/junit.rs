@@ -38,7 +38,8 @@ pub(super) fn junit(report: &Report, diagnostics: &[Diagnostic]) -> Result<Strin
         }
         all.add_test_suites(names.into_iter().map(|name| of_target(report, package, name)));
     }
-    Ok(all.to_string()?)
+    // Two characters that XML has no form for, and that the library lets through.
+    Ok(all.to_string()?.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
 }
 
 /// The errors of manifests; none if there are none.

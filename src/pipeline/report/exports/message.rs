@@ -53,9 +53,14 @@ pub struct Region {
 }
 
 impl Message {
+    /// The name of what it is about, of one sort.
+    fn part(&self, sort: &str) -> Option<&str> {
+        self.about.iter().find(|(known, _)| *known == sort).map(|(_, name)| name.as_str())
+    }
+
     /// What it is about in words: `k on cpu`, or the operator or package; empty if it is about neither.
     pub fn subject(&self) -> String {
-        let part = |sort: &str| self.about.iter().find(|(known, _)| *known == sort).map(|(_, name)| name.as_str());
+        let part = |sort: &str| self.part(sort);
         match (part("kernel"), part("target"), part("operator").or(part("package"))) {
             (Some(kernel), Some(target), _) => format!("{kernel} on {target}"),
             (Some(kernel), None, _) => kernel.to_string(),
@@ -63,11 +68,22 @@ impl Message {
         }
     }
 
-    /// The text, and how many more steps reported the same.
+    /// The text, the variant and the shape of the step that reported it, and how many more steps reported the same.
     pub fn whole_text(&self) -> String {
-        match self.steps.saturating_sub(1) {
-            0 => self.text.clone(),
-            more => format!("{}\n({} more reported the same)", self.text, kforge_foundation::base::count(more, "step")),
+        let at = match (self.part("variant"), self.part("shape")) {
+            (Some(variant), Some(shape)) => format!("{variant} at shape {shape}"),
+            (Some(one), None) | (None, Some(one)) => one.to_string(),
+            (None, None) => String::new(),
+        };
+        let more = match self.steps.saturating_sub(1) {
+            0 => String::new(),
+            more => format!("{} more reported the same", kforge_foundation::base::count(more, "step")),
+        };
+        match (at.is_empty(), more.is_empty()) {
+            (true, true) => self.text.clone(),
+            (false, true) => format!("{}\n(in {at})", self.text),
+            (true, false) => format!("{}\n({more})", self.text),
+            (false, false) => format!("{}\n(in {at}; {more})", self.text),
         }
     }
 }

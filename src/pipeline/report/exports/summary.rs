@@ -242,12 +242,22 @@ fn section(out: &mut String, heading: &str, columns: &str, rows: Rows) {
     }
 }
 
-/// Text in a cell: on one line, bounded, and without effect on the table or as HTML.
+/// Text in a cell: on one line, bounded, and without effect on the table, as a link or an image, or as HTML. Characters that show nothing or turn the direction of
+/// others are named.
 fn escaped(text: &str) -> String {
     let mut line: String = text.chars().take(MOST_CHARACTERS).collect();
     if line.len() < text.len() {
         line.push_str("...");
     }
     let line = line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\\', "\\\\");
-    line.replace('|', "\\|").replace('`', "\\`").replace(['\n', '\r'], " ")
+    let line = line.replace('|', "\\|").replace('`', "\\`").replace('[', "\\[").replace(']', "\\]");
+    let shown = |c: char| match c {
+        '\n' | '\r' | '\t' => " ".into(),
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            c.escape_unicode().to_string()
+        }
+        c if c.is_control() => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    };
+    line.chars().map(shown).collect()
 }

@@ -404,11 +404,11 @@ fn annotations_are_one_line_each_and_escaped() {
     );
     assert_eq!(
         lines[1],
-        "::error file=ws/pkg/src/k 1.cu,line=12,col=5,title=k on cpu%3A verify.race::race on `s`[0] at src/k 1.cu:12%0A(2 steps more reported the same)"
+        "::error file=ws/pkg/src/k 1.cu,line=12,col=5,title=k on cpu%3A verify.race::race on `s`[0] at src/k 1.cu:12%0A(in A=1; 2 steps more reported the same)"
     );
     assert_eq!(
         lines[3],
-        "::error file=ws/pkg/kernel.toml,title=k on cpu%3A verify.values::3 of 9 elements differ, 100 %25 off"
+        "::error file=ws/pkg/kernel.toml,title=k on cpu%3A verify.values::3 of 9 elements differ, 100 %25 off%0A(in A=1)"
     );
     assert!(lines[5].starts_with("::warning file="), "{}", lines[5]);
     assert_eq!(lines.len(), 6);
@@ -458,6 +458,25 @@ fn junit_has_a_test_for_each_verdict_and_can_be_read_again() {
 }
 
 #[test]
+fn what_xml_has_no_form_for_is_replaced() {
+    let mut report = report();
+    report.packages[0].messages = vec![message("compile.error", Severity::Error, "A\u{fffe}B\u{ffff}", None)];
+    report.packages[0].kernels[0].targets[0].shapes[1].verdict = Verdict::Fail("A\u{fffe}B\u{ffff}".into());
+    let text = export(&report, &[], ExportFormat::Junit).unwrap();
+    assert!(text.contains("A\u{fffd}B\u{fffd}") && !text.contains(['\u{fffe}', '\u{ffff}']), "{text}");
+}
+
+#[test]
+fn a_message_in_the_summary_is_no_link_no_image_and_turns_no_text() {
+    let mut report = report();
+    let hostile = "[a](https://example.org) ![b](https://example.org/x.png) \u{1b}[31m \u{202e}c\nd";
+    report.packages[0].messages = vec![message("compile.error", Severity::Error, hostile, None)];
+    let text = summary::summary(&report, &[]);
+    let shown = "\\[a\\](https://example.org) !\\[b\\](https://example.org/x.png) \\u{1b}\\[31m \\u{202e}c |";
+    assert!(text.contains(shown), "{text}");
+}
+
+#[test]
 fn the_summary_says_failures_first_and_bounds_its_tables() {
     let mut report = report();
     let text = summary::summary(&report, &[]);
@@ -465,12 +484,15 @@ fn the_summary_says_failures_first_and_bounds_its_tables() {
     assert!(text.starts_with(head), "{text}");
     let at = |heading: &str| text.find(heading).unwrap_or_else(|| panic!("no {heading} in\n{text}"));
     assert!(at("### Failures") < at("### Champions") && at("### Champions") < at("### Unknown"));
-    assert!(text.contains("| k on cpu: verify.race | ws/pkg/src/k 1.cu:12 | race on \\`s\\`[0] at src/k 1.cu:12 (and in 2 more steps) |\n"), "{text}");
-    assert!(text.contains(&format!("| k [T=f16] on h | big | T=f16,A=2 | 1.00 us | -20.0 % | {H200} |\n")), "{text}");
+    assert!(text.contains("| k on cpu: verify.race | ws/pkg/src/k 1.cu:12 | race on \\`s\\`\\[0\\] at src/k 1.cu:12 (and in 2 more steps) |\n"), "{text}");
+    assert!(
+        text.contains(&format!("| k \\[T=f16\\] on h | big | T=f16,A=2 | 1.00 us | -20.0 % | {H200} |\n")),
+        "{text}"
+    );
     assert!(text.contains("| k on cpu | all | A=2 (provisional) | not timed |"), "{text}");
     assert!(
         text.contains(
-            "| k [T=f16] on h | new | no device: needs an H200 |\n| k [T=f16] on h | 3 bench steps | no such device |\n"
+            "| k \\[T=f16\\] on h | new | no device: needs an H200 |\n| k \\[T=f16\\] on h | 3 bench steps | no such device |\n"
         ),
         "{text}"
     );
