@@ -210,6 +210,11 @@ fn packaging(reasons: &[Refusal], claims: ClaimsOption) -> Vec<String> {
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::Evidence(_) | RefusalReason::Provisional { .. }))
     {
         let takes = claims.name().map_or_else(String::new, |option| format!("; {option} takes claimed evidence"));
+        helps.push(
+            "evidence comes from a machine with the device: run `kforge build`, `kforge evidence export` and `kforge evidence sign` there, and put the \
+             bundle into the package's folder `evidence`"
+                .into(),
+        );
         helps.push(format!("`--target` leaves out targets without evidence{takes}"));
     }
     helps

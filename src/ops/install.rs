@@ -248,7 +248,7 @@ fn install_locked(session: &Session, request: &InstallRequest) -> Result<Vec<Ins
         };
         let package = entry(&one, &verified);
         let replaced = replaces.as_ref().and_then(|found| found.index().ok()).map(|index| index.version);
-        let before = old.get(&package.name).filter(|old| old.root == package.root && old.key != package.key);
+        let before = old.get(&package.name).filter(|old| old.key != package.key);
         let signed_before = before.and_then(|old| old.signed_by.clone()).filter(|_| package.key.is_some());
         let moved = old.get(&package.name).filter(|old| !work.is_same(&old.source, &package.source));
         let source_before = moved.map(|old| old.source.clone());
@@ -277,6 +277,14 @@ fn install_locked(session: &Session, request: &InstallRequest) -> Result<Vec<Ins
 /// The lockfile; none if there is none.
 fn read_lock(session: &Session) -> Result<Option<InstallLock>, Error> {
     let path = session.cwd.join(FILE_NAME);
+    match path.symlink_metadata() {
+        Ok(found) if found.is_symlink() => return Err(InstallError::Link(FILE_NAME.into()).into()),
+        // Reading a pipe would wait for somebody who writes.
+        Ok(found) if !found.is_file() => {
+            return Err(Error::read(&path)(std::io::Error::new(ErrorKind::InvalidInput, "it is no regular file")));
+        }
+        _ => {}
+    }
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Some(InstallLock::parse(&text).map_err(InstallError::Lockfile)?)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),

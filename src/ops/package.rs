@@ -27,9 +27,9 @@ use kforge_pipeline::release::artifact::files::{ArtifactFiles, Index, PackageIde
 use kforge_pipeline::release::artifact::spdx::{Materials, materials};
 use kforge_pipeline::release::artifact::statement::{Provenance, statement};
 use kforge_pipeline::release::artifact::{
-    ArtifactError, EVIDENCE, INDEX, KERNELS, KernelsDocument, SBOM, STATEMENT, kernels, tar,
+    ArtifactError, EVIDENCE, INDEX, INDEX_SIGNATURE, KERNELS, KernelsDocument, SBOM, STATEMENT, kernels, tar,
 };
-use kforge_pipeline::release::signature::Purpose;
+use kforge_pipeline::release::signature::{Purpose, Signature};
 use kforge_project::toolchain;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::lockfile::{LockedDependency, LockedWheel, Lockfile};
@@ -235,8 +235,13 @@ pub enum PackageError {
     #[error("`{0}` has no kernel for a GPU target of the selection: there is nothing to package")]
     Nothing(String),
     /// Another folder has the artifact's place.
-    #[error("`{}` exists and is no artifact: move it away, or name another folder with `--output`", .0.display())]
-    Occupied(PathBuf),
+    #[error("`{}` cannot be replaced: {why}; or name another folder with `--output`", folder.display())]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
+        /// What is there.
+        why: String,
+    },
     /// The files cannot be packed.
     #[error("`{package}` cannot be packaged: {why}")]
     Files {
@@ -344,7 +349,16 @@ pub(crate) fn package_with(
                 let fingerprint = signature.key().fingerprint();
                 (files.signed(&signature), Some(fingerprint))
             }
-            None => (files, None),
+            None => {
+                let name = write::file_stem(&files.index().map_err(failed)?);
+                match earlier_signature(&folder.join(name), files.required(INDEX).map_err(failed)?) {
+                    Some(signature) => {
+                        let fingerprint = signature.key().fingerprint();
+                        (files.signed(&signature), Some(fingerprint))
+                    }
+                    None => (files, None),
+                }
+            }
         };
         let index = files.index().map_err(failed)?;
         let archive = tar::pack(&files).map_err(failed)?;
@@ -374,6 +388,16 @@ pub(crate) fn package_with(
         });
     }
     Ok(packaged)
+}
+
+/// The signature of the artifact that a folder holds, if it is of the same files: an artifact that is packaged again stays signed.
+fn earlier_signature(folder: &Path, index: &[u8]) -> Option<Signature> {
+    if std::fs::read(folder.join(INDEX)).ok()? != index {
+        return None;
+    }
+    let text = std::fs::read_to_string(folder.join(INDEX_SIGNATURE)).ok()?;
+    let signature = Signature::parse(&text).ok()?;
+    (signature.namespace() == Purpose::Artifact.namespace() && signature.verifies(index)).then_some(signature)
 }
 
 /// Why the kernels of a package cannot be packed, as far as that is known without building anything. If that cannot be found out, nothing is known.

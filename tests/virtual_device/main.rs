@@ -21,6 +21,7 @@ mod in_torch;
 mod lab;
 mod many;
 mod packaged;
+mod packaged_again;
 mod packaged_fatbins;
 mod packaged_in_ci;
 mod packaged_triton;

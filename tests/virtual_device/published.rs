@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::lab::{Lab, Machine};
 use crate::packaged::{ARCHIVE, FOLDER, built, key, run};
+use crate::packaged_again::unsigned;
 use crate::server::{Fault, Server};
 
 const LOCK: &str = "kforge-install.lock";
@@ -211,7 +212,7 @@ fn nothing_appears_that_the_reader_does_not_trust() {
     assert_eq!(world.lock().get("p").unwrap().signed_by.as_deref(), Some("me@x"));
 
     // An unsigned artifact is published only on request, and installed only on request.
-    run(&world.lab, &["package"], 0);
+    unsigned(&world.lab);
     let elsewhere = world.lab.project.place().join("unsigned").display().to_string();
     let said = world.publish(&[&world.archive, &elsewhere], 103);
     assert!(
@@ -392,7 +393,7 @@ fn another_key_for_the_same_contents_is_told() {
     let now = fs::read_to_string(trusted).unwrap();
     fs::write(&world.trusted, before + &now).unwrap();
     let said = world.install(&[&world.archive], 0);
-    assert!(said.contains("the contents of p 0.1.0 were signed by me@x before"), "{said}");
+    assert!(said.contains("p was signed by me@x before, and 0.1.0 is signed with another key"), "{said}");
     assert!(!world.install(&[&world.archive], 0).contains("before"));
 }
 
@@ -614,7 +615,7 @@ fn nothing_that_kforge_did_not_write_is_replaced_in_a_repository_for_kernels() {
     assert!(said.contains("has no tags"), "{said}");
     assert!(world.publish(&[&second, "kernels://"], 2).contains("names no folder"));
     assert!(world.install(&[&to], 2).contains("is a place to publish to"));
-    run(&world.lab, &["package"], 0);
+    unsigned(&world.lab);
     let unsigned = second.as_str();
     assert!(world.publish(&[unsigned, &to], 103).contains("is not signed") && !folder.exists());
     assert!(world.publish(&[unsigned, &to, "--allow-unsigned"], 0).contains("the artifact is not signed"));

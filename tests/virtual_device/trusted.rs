@@ -194,7 +194,7 @@ fn a_key_that_the_change_itself_adds_does_not_count_with_a_base() {
     run(&lab, &["build"], 0);
     git(&lab, &["reset", "--quiet", "--soft", "HEAD~1"]);
     assert!(run(&lab, &["build"], 0).contains("differs from `HEAD`"));
-    lab.project.build(&["--base", "nowhere"]).expect(101).says("cannot look up the trusted keys of `nowhere`");
+    lab.project.build(&["--base", "nowhere"]).expect(101).says("cannot read the revision `nowhere`");
     // A file that the user names comes before the base.
     let keys = place(&lab, "keys");
     fs::write(&keys, &line).unwrap();

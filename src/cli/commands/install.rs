@@ -67,7 +67,9 @@ pub fn run(context: &Context, args: &InstallArgs) -> CommandResult {
         }
         if let Some(before) = &one.signed_before {
             let now = signed_by.as_deref().unwrap_or_default();
-            context.console.warn(&format!("the contents of {name} {version} were signed by {before} before, and are signed with another key now, by {now}"));
+            context.console.warn(&format!(
+                "{name} was signed by {before} before, and {version} is signed with another key, by {now}"
+            ));
         }
     }
     Ok(Exit::Done)

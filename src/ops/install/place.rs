@@ -19,7 +19,7 @@ use kforge_pipeline::release::artifact::{ArtifactError, ArtifactFiles};
 const TEMP_PREFIX: &str = ".kforge-install-";
 
 /// What a folder holds.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// It does not exist.
     Nothing,
     /// Exactly the files of an artifact of the package.
@@ -41,7 +41,7 @@ pub(super) struct Placed<'p> {
 }
 
 /// Checks that no folder above the last part of a relative path is a symbolic link. [`look`] checks the last part.
-pub(super) fn check_links(base: &Path, relative: &str) -> Result<(), InstallError> {
+pub(crate) fn check_links(base: &Path, relative: &str) -> Result<(), InstallError> {
     let above = relative.match_indices('/').map(|(end, _)| &relative[..end]);
     match above.into_iter().find(|part| base.join(part).is_symlink()) {
         Some(link) => Err(InstallError::Link(link.into())),
@@ -50,7 +50,7 @@ pub(super) fn check_links(base: &Path, relative: &str) -> Result<(), InstallErro
 }
 
 /// Looks at the folder of a package.
-pub(super) fn look(folder: &Path, package: &str) -> Result<Found, Error> {
+pub(crate) fn look(folder: &Path, package: &str) -> Result<Found, Error> {
     match folder.symlink_metadata() {
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Found::Nothing),
         Err(e) => return Err(Error::read(folder)(e)),

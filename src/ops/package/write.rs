@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::event::{Blocked, Event};
+use crate::install::place::{Found, look, put};
 use crate::package::PackageError;
 use crate::{Error, Session};
 use kforge_engine::lock::{Lock, Mode};
@@ -46,19 +47,22 @@ pub(super) fn write(
 fn write_locked(folder: &Path, name: &str, files: &ArtifactFiles, beside: [(&str, &[u8]); 2]) -> Result<(), Error> {
     forget(folder)?;
     let place = folder.join(name);
+    let package = files.index().map_err(|why| PackageError::Files { package: name.into(), why })?.package;
+    let replaces = match look(&place, &package)? {
+        Found::Artifact(found) if *found == *files => None,
+        Found::Artifact(_) => Some(true),
+        Found::Nothing => Some(false),
+        Found::Other(why) => return Err(PackageError::Occupied { folder: place, why }.into()),
+    };
     let temporary = tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(folder).map_err(Error::write(folder))?;
-    let (new, old) = (temporary.path().join("new"), temporary.path().join("old"));
-    let mut staged: Vec<(PathBuf, PathBuf)> = vec![];
-    let replaces = !is_equal(&place, files);
-    if replaces {
-        if place.exists() && !place.join(INDEX).is_file() {
-            return Err(PackageError::Occupied(place).into());
-        }
+    let new = temporary.path().join("new");
+    if replaces.is_some() {
         write_folder_as(&new, files, &place)?;
     }
+    let mut staged: Vec<(PathBuf, PathBuf)> = vec![];
     for (extension, bytes) in beside {
         let path = folder.join(format!("{name}.{extension}"));
-        if std::fs::read(&path).is_ok_and(|known| known == bytes) {
+        if replaces.is_none() && std::fs::read(&path).is_ok_and(|known| known == bytes) {
             continue;
         }
         let own = temporary.path().join(extension);
@@ -66,11 +70,13 @@ fn write_locked(folder: &Path, name: &str, files: &ArtifactFiles, beside: [(&str
         std::fs::write(&own, bytes).map_err(Error::write(&path))?;
         staged.push((own, path));
     }
-    if replaces {
-        if place.exists() {
-            std::fs::rename(&place, old).map_err(Error::write(&place))?;
-        }
-        std::fs::rename(new, &place).map_err(Error::write(&place))?;
+    // What is beside an earlier folder goes first, the statement before the archive that it is about, so that a killed process leaves no two that do not belong
+    // together.
+    for (_, path) in staged.iter().rev() {
+        remove_file(path)?;
+    }
+    if let Some(replaces) = replaces {
+        put(&new, &place, replaces)?;
     }
     for (own, path) in staged {
         std::fs::rename(own, &path).map_err(Error::write(&path))?;
@@ -134,13 +140,6 @@ pub(crate) fn write_folder_as(folder: &Path, files: &ArtifactFiles, named: &Path
         std::fs::write(&path, bytes).map_err(Error::write(&named))?;
     }
     Ok(())
-}
-
-/// Whether a folder holds these files and no others.
-fn is_equal(folder: &Path, files: &ArtifactFiles) -> bool {
-    let found = walkdir::WalkDir::new(folder).into_iter().filter(|e| e.as_ref().is_ok_and(|e| !e.file_type().is_dir()));
-    let same = |(name, bytes): (&String, &Vec<u8>)| std::fs::read(folder.join(name)).is_ok_and(|found| found == *bytes);
-    found.count() == files.all().len() && files.all().iter().all(same)
 }
 
 /// Removes what killed processes left.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use super::{PublishError, PublishRequest, Published};
 use crate::bindings::{BindingsError, plan_of};
 use crate::event::{Blocked, Event};
-use crate::install::place::{forget_all, put};
+use crate::install::place::{check_links, forget_all, put};
 use crate::{Error, Session};
 use kforge_engine::lock::{Lock, Mode};
 use kforge_foundation::base::files::write_atomically;
@@ -103,6 +103,7 @@ impl Repository<'_> {
                 std::fs::write(&path, bytes).map_err(Error::write(&path))?;
                 std::fs::File::open(&path).and_then(|file| file.sync_data()).map_err(Error::write(&path))?;
             }
+            check_links(&self.root, python::FOLDER)?;
             let folder = self.variant();
             let parent = folder.parent().unwrap_or(&self.root);
             std::fs::create_dir_all(parent).map_err(Error::write(parent))?;

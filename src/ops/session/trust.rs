@@ -38,7 +38,7 @@ pub enum TrustError {
         bad: BadLine,
     },
     /// The base revision cannot be looked up.
-    #[error("cannot look up the trusted keys of `{revision}`: {why}")]
+    #[error("cannot read the revision `{revision}`: {why}")]
     Revision {
         /// The revision.
         revision: String,
@@ -46,7 +46,7 @@ pub enum TrustError {
         why: RevisionError,
     },
     /// There is no git.
-    #[error("cannot look up the trusted keys of `{0}`: there is no `git` on PATH")]
+    #[error("cannot read the revision `{0}`: there is no `git` on PATH")]
     NoGit(String),
     /// The clock is out of the range of times.
     #[error("the clock of this machine is out of range, so no key can be checked: {0}")]
