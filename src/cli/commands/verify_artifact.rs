@@ -121,7 +121,7 @@ fn say(context: &Context, args: &VerifyArtifactArgs, verified: &VerifiedArtifact
     console.status("Verified", &format!("{} {}, {by}", index.package, index.version));
     let standing = |standing: &Standing| match standing {
         Standing::Here => "observed by whoever packaged it, as it says",
-        Standing::Signed => "signed, as whoever packaged it says",
+        Standing::Signed => "signed, according to the packager",
         Standing::Claimed => "only claimed",
     };
     let records: Vec<String> = records.iter().map(|(of, n)| format!("{n} {}", standing(of))).collect();

@@ -509,7 +509,7 @@ impl Planner<'_> {
                 case.work, self.input.oracle_limit
             ))),
             // The same text on every machine: a judgement must not depend on which devices the judging machine has.
-            Arch::Sm(_) => Some(Unknown::NoDevice(format!("nothing observed on {}, here or elsewhere", wanted(scope)))),
+            Arch::Sm(_) => Some(Unknown::NoDevice(format!("nothing observed on {} that counts here", wanted(scope)))),
         }
     }
 

@@ -256,7 +256,8 @@ impl CiArtifact {
 
 /// A text without the characters that Markdown reads.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('<', "&lt;").replace('*', "\\*").replace('_', "\\_")
+    let text = text.replace('\\', "\\\\").replace('<', "&lt;").replace('*', "\\*").replace('_', "\\_");
+    text.replace('[', "\\[").replace(']', "\\]")
 }
 
 /// Steps by kernel or operator, in the order of their names.

@@ -174,6 +174,10 @@ fn io(path: &Path) -> impl FnOnce(std::io::Error) -> RegistryError {
 
 /// The bytes of a file; none if it does not exist.
 fn bounded(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, RegistryError> {
+    // Opening a pipe would wait for somebody who writes.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Err(io(path)(std::io::Error::new(ErrorKind::InvalidInput, "it is no regular file")));
+    }
     let file = match fs::File::open(path) {
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         file => file.map_err(io(path))?,
