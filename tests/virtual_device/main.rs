@@ -31,8 +31,10 @@ mod products;
 mod project;
 mod property;
 mod published;
+mod published_debian;
 #[path = "../e2e/random.rs"]
 mod random;
+mod rebuilt_and_rerun;
 #[path = "../registry/server.rs"]
 #[expect(dead_code, reason = "tests of the client use the rest of it")]
 mod server;
