@@ -201,6 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and looks for git on PATH")]
     fn the_attributes_of_later_commits_do_not_change_a_revision() {
         let (folder, into) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let path = std::env::var("PATH").unwrap_or_default();
