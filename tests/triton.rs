@@ -234,9 +234,10 @@ fn examples_compile_to_the_same_binaries_from_two_folders_and_homes() {
         assert_eq!((again.code, again.executed("compile")), (Some(0), vec![]));
         Some(ran.made())
     };
-    // A second time for one architecture, which the others do not differ from in this.
-    let [Some(one), Some(two)] = [made(&["check"]), made(&["check", "--target", "h200"])] else { return };
-    assert!(one.len() >= 3 * 8 && two.len() >= 8, "{one:?} {two:?}");
+    // A second time only two kernels for one architecture: the others go the same way, and compiling all takes minutes.
+    let second = ["check", "softmax", "matmul", "--target", "h200"];
+    let [Some(one), Some(two)] = [made(&["check"]), made(&second)] else { return };
+    assert!(one.len() >= 3 * 8 && two.len() >= 2, "{one:?} {two:?}");
     let differing: Vec<_> = two.iter().filter(|(id, made)| one.get(*id) != Some(*made)).collect();
     assert!(differing.is_empty(), "{differing:?}");
 }
