@@ -608,6 +608,17 @@ fn nothing_that_kforge_did_not_write_is_replaced_in_a_repository_for_kernels() {
     std::os::unix::fs::symlink(&elsewhere, &variant).unwrap();
     refused(&second, "it is no folder");
     fs::remove_dir_all(&folder).unwrap();
+    // Nothing is written where a link leads.
+    fs::create_dir(&folder).unwrap();
+    let aside = world.lab.project.place().join("aside");
+    fs::create_dir(&aside).unwrap();
+    std::os::unix::fs::symlink(&aside, folder.join("build")).unwrap();
+    let said = world.publish(&[&second, &to], 101);
+    assert!(
+        said.contains("is not replaced: ") && said.contains("is a symbolic link") && names(&aside).is_empty(),
+        "{said}"
+    );
+    fs::remove_dir_all(&folder).unwrap();
     // What other destinations refuse is refused here.
     let said = world.publish(&[&second, &to, "--tag", "x"], 2);
     assert!(said.contains("has no tags"), "{said}");

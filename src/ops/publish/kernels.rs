@@ -103,7 +103,10 @@ impl Repository<'_> {
                 std::fs::write(&path, bytes).map_err(Error::write(&path))?;
                 std::fs::File::open(&path).and_then(|file| file.sync_data()).map_err(Error::write(&path))?;
             }
-            check_links(&self.root, python::FOLDER)?;
+            if check_links(&self.root, python::FOLDER).is_err() {
+                let why = format!("a folder above `{}` in it is a symbolic link", python::FOLDER);
+                return Err(PublishError::Foreign { folder: self.shown(), why }.into());
+            }
             let folder = self.variant();
             let parent = folder.parent().unwrap_or(&self.root);
             std::fs::create_dir_all(parent).map_err(Error::write(parent))?;

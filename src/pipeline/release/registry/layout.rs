@@ -278,3 +278,21 @@ impl Repository for Layout {
         self.tag(&subject.fallback_tag(), &descriptor, &list)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_within_the_limit_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, pipe) = (dir.path().join("file"), dir.path().join("pipe"));
+        fs::write(&file, "abc").unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert_eq!(bounded(&file, 3).unwrap().as_deref(), Some(&b"abc"[..]));
+        assert!(matches!(bounded(&file, 2), Err(RegistryError::TooLarge { limit: 2, .. })));
+        assert!(bounded(&dir.path().join("none"), 3).unwrap().is_none());
+        let refused = bounded(&pipe, 3).unwrap_err().to_string();
+        assert!(refused.contains("it is no regular file"), "{refused}");
+    }
+}
