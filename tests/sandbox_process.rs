@@ -5,6 +5,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+#[path = "sandbox_process/python_server.rs"]
+mod python_server;
+
 use kforge::process::{Captured, Command, End, Finished, Talker, family, run};
 
 static GOING_ON: AtomicBool = AtomicBool::new(false);

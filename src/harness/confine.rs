@@ -32,10 +32,12 @@ mod descriptors;
 pub mod driver;
 pub mod examined;
 mod files;
+mod portable;
 mod table;
 
 pub use addresses::fix_addresses;
 pub use attempts::{candidate_thread, watch};
+pub use portable::PortableConfinement;
 pub use table::attempt;
 
 use kforge_foundation::process::Limits;

@@ -18,6 +18,7 @@ pub mod observer;
 pub mod oracle;
 pub mod pool;
 pub mod problem_sets;
+pub mod python_server;
 pub mod reports;
 pub mod runner;
 pub mod stage;

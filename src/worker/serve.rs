@@ -1,8 +1,8 @@
 //! The worker's loop: one request per line in, one response per line out. Knows messages; [`steps`](super::steps) knows which code executes which step.
 //!
 //! A worker ends with its coordinator. A separate thread watches standard input. If the input ends while a step is being executed, that thread kills everything
-//! that the step started, and then the worker. After every step, the worker kills what the step left running, except the runner of a device and the process
-//! of NVRTC, which wait for the next step. Libraries may print to standard output, so descriptor 1 is redirected to standard error and only responses reach the coordinator.
+//! that the step started, and then the worker. After every step, the worker kills what the step left running, except the runner of a device and the processes
+//! of NVRTC and of Python, which wait for the next step. Libraries may print to standard output, so descriptor 1 is redirected to standard error and only responses reach the coordinator.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::fs::File;
@@ -19,6 +19,7 @@ use super::steps::Dispatch;
 use kforge_cuda::device;
 use kforge_foundation::process::family;
 use kforge_harness::message::{Request, Response};
+use kforge_harness::python_server;
 use kforge_harness::task::{Task, failed};
 
 /// `kforge worker`: serves requests until its input ends.
@@ -36,7 +37,8 @@ fn serve_standard(steps: Dispatch) -> io::Result<()> {
     let busy = Arc::new(AtomicBool::new(false));
     let lines = watch_stdin(Arc::clone(&busy));
     let sweep = || {
-        let kept: Vec<u32> = device::warm().into_iter().chain(kforge_cuda::kept_process()).collect();
+        let kept = device::warm().into_iter().chain(kforge_cuda::kept_process()).chain(python_server::kept_process());
+        let kept: Vec<u32> = kept.collect();
         family::kill_descendants_but(std::process::id(), &kept);
         family::reap();
     };

@@ -97,6 +97,11 @@ impl Talker {
         Ok(Err(Died { end: ours.unwrap_or(end), stderr: self.err.clone() }))
     }
 
+    /// What the child wrote to standard error since the last question.
+    pub fn stderr(&self) -> &Captured {
+        &self.err
+    }
+
     /// Closes the child's input, which makes a worker exit. Kills the child if it has not ended within `grace`.
     pub fn dismiss(mut self, grace: Duration) -> io::Result<End> {
         let start = Instant::now();

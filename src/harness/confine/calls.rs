@@ -54,13 +54,34 @@ pub(super) fn refuse_to(threads: Threads, keep: &Confinement, refusal: SeccompAc
     if !missing_here().is_empty() {
         return Ok(());
     }
-    install(threads, refused(keep)?, refusal)?;
+    filters(keep, refusal)?.into_iter().try_for_each(|(rules, action)| install(threads, rules, action))
+}
+
+/// The calls that are refused, and what happens instead: a filter each, to be installed in this order.
+fn filters(keep: &Confinement, refusal: SeccompAction) -> io::Result<Vec<(Rules, SeccompAction)>> {
+    let mut filters = vec![(refused(keep)?, refusal)];
     if keep.programs {
         let done = SeccompAction::Errno(0);
-        install(threads, table::numbers(table::MODES).map(|call| (call, vec![])).collect(), done)?;
+        filters.push((table::numbers(table::MODES).map(|call| (call, vec![])).collect(), done));
     }
     // The arguments of clone3 are in memory, which filters cannot read. When the call fails as unknown, the C library uses clone.
-    install(threads, [(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs()))
+    filters.push(([(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs())));
+    Ok(filters)
+}
+
+/// The filters of a process that may start programs, each as the bytes of its instructions in hexadecimal digits; none if the kernel has no filters.
+pub(super) fn portable(keep: &Confinement) -> io::Result<Vec<String>> {
+    if !missing_here().is_empty() {
+        return Ok(vec![]);
+    }
+    let digits = |program: BpfProgram| {
+        let bytes = program.iter().flat_map(|one| {
+            let ([a, b], [e, f, g, h]) = (one.code.to_ne_bytes(), one.k.to_ne_bytes());
+            [a, b, one.jt, one.jf, e, f, g, h]
+        });
+        bytes.map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    filters(keep, fails())?.into_iter().map(|(rules, action)| program(rules, action).map(digits)).collect()
 }
 
 /// Refuses calls to this thread and the threads that it starts later, before it loads a driver: a refused call fails.
@@ -134,16 +155,20 @@ pub(super) fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> io::Resul
 }
 
 pub(super) fn install(threads: Threads, rules: Rules, refusal: SeccompAction) -> io::Result<()> {
-    let arch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
-    let x32 = rules.iter().map(|(call, rules)| (call | X32, rules.clone())).collect::<Vec<_>>();
-    let rules = rules.into_iter().chain(x32).collect();
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch);
-    let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
+    let program = program(rules, refusal)?;
     match threads {
         Threads::Own => apply_filter(&program),
         Threads::All => apply_filter_all_threads(&program),
     }
     .map_err(io::Error::other)
+}
+
+fn program(rules: Rules, refusal: SeccompAction) -> io::Result<BpfProgram> {
+    let arch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
+    let x32 = rules.iter().map(|(call, rules)| (call | X32, rules.clone())).collect::<Vec<_>>();
+    let rules = rules.into_iter().chain(x32).collect();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch);
+    filter.and_then(TryInto::try_into).map_err(io::Error::other)
 }
 
 /// What [`restrict`] would return, without restricting.

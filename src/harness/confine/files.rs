@@ -1,11 +1,11 @@
 //! The files that a confined process may access, by Landlock. Knows paths; does not know system calls.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
-    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
+    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
 use super::{Confinement, Report, driver};
@@ -60,42 +60,56 @@ fn enforce(keep: &Confinement) -> Result<RestrictionStatus, Box<dyn std::error::
         .handle_access(AccessNet::from_all(WANTED))?
         .scope(Scope::from_all(WANTED))?
         .create()?;
-    let programs: &[&str] = if keep.programs { PROGRAMS } else { &[] };
-    let named = keep.read.iter().map(|path| path.as_path());
-    for path in SYSTEM.iter().chain(programs).map(Path::new).chain(named) {
-        rules = allow(rules, path, AccessFs::from_read(WANTED))?;
-    }
-    if keep.programs {
-        rules = allow(rules, Path::new("/dev/null"), AccessFs::from_read(WANTED) | AccessFs::WriteFile)?;
-    }
-    if !keep.devices.is_empty() {
-        for read in driver::READ {
-            rules = allow(rules, Path::new(read.what), AccessFs::from_read(WANTED))?;
-        }
-        let written = AccessFs::from_read(WANTED) | AccessFs::WriteFile | AccessFs::Truncate;
-        for write in driver::WRITE {
-            rules = allow(rules, Path::new(write.what), written)?;
-        }
-        let controlled = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile | AccessFs::IoctlDev;
-        for device in &keep.devices {
-            rules = allow(rules, device, controlled)?;
-        }
-    }
-    if let Some(scratch) = &keep.scratch {
-        rules = allow(rules, scratch, AccessFs::from_all(WANTED) & !AccessFs::MakeChar & !AccessFs::MakeBlock)?;
+    for (path, access) in granted(keep) {
+        rules = allow(rules, path, access)?;
     }
     Ok(rules.restrict_self()?)
+}
+
+/// The access rights on each path and on what is below it.
+fn granted(keep: &Confinement) -> Vec<(&Path, BitFlags<AccessFs>)> {
+    let read = AccessFs::from_read(WANTED);
+    let programs: &[&str] = if keep.programs { PROGRAMS } else { &[] };
+    let named = keep.read.iter().map(|path| path.as_path());
+    let mut granted: Vec<_> =
+        SYSTEM.iter().chain(programs).map(Path::new).chain(named).map(|path| (path, read)).collect();
+    if keep.programs {
+        granted.push((Path::new("/dev/null"), read | AccessFs::WriteFile));
+    }
+    if !keep.devices.is_empty() {
+        granted.extend(driver::READ.iter().map(|read_by| (Path::new(read_by.what), read)));
+        let written = read | AccessFs::WriteFile | AccessFs::Truncate;
+        granted.extend(driver::WRITE.iter().map(|written_by| (Path::new(written_by.what), written)));
+        let controlled = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile | AccessFs::IoctlDev;
+        granted.extend(keep.devices.iter().map(|device| (device.as_path(), controlled)));
+    }
+    if let Some(scratch) = &keep.scratch {
+        granted.push((scratch, AccessFs::from_all(WANTED) & !AccessFs::MakeChar & !AccessFs::MakeBlock));
+    }
+    granted
+}
+
+/// The rights that a path can have: a file has none of a folder's, and the kernel refuses them for one.
+fn suited(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
+    if path.is_dir() { access } else { access & AccessFs::from_file(WANTED) }
+}
+
+/// What [`restrict`] restricts, as numbers: the fields of `landlock_ruleset_attr`, and the rights on each path that exists. None if the kernel has no Landlock.
+pub(super) fn portable(keep: &Confinement) -> Option<([u64; 3], Vec<(PathBuf, u64)>)> {
+    let abi = known_here()?;
+    let (files, net, scopes) = (AccessFs::from_all(abi), AccessNet::from_all(abi), Scope::from_all(abi));
+    let rules = granted(keep).into_iter().filter(|(path, _)| path.exists());
+    let rules = rules.map(|(path, access)| (path.to_path_buf(), (suited(path, access) & files).bits()));
+    Some(([files.bits(), net.bits(), scopes.bits()], rules.filter(|(_, rights)| *rights != 0).collect()))
 }
 
 fn allow(
     rules: landlock::RulesetCreated,
     path: &Path,
-    access: landlock::BitFlags<AccessFs>,
+    access: BitFlags<AccessFs>,
 ) -> Result<landlock::RulesetCreated, Box<dyn std::error::Error>> {
     let Ok(fd) = PathFd::new(path) else { return Ok(rules) };
-    // A file has no folder rights, and the kernel refuses them for one.
-    let access = if path.is_dir() { access } else { access & AccessFs::from_file(WANTED) };
-    Ok(rules.add_rule(PathBeneath::new(fd, access))?)
+    Ok(rules.add_rule(PathBeneath::new(fd, suited(path, access)))?)
 }
 
 fn missing(status: &RestrictionStatus) -> Report {
@@ -120,8 +134,18 @@ fn partial(abi: ABI) -> Report {
     Report { weaker: vec![weaker], ..Report::default() }
 }
 
-/// What [`restrict`] would return, without restricting. A ruleset that requires every right can be created only if the kernel knows all of them.
+/// What [`restrict`] would return, without restricting.
 pub(super) fn missing_here() -> Report {
+    match known_here() {
+        Some(WANTED) => Report::default(),
+        Some(abi) => partial(abi),
+        None => none(),
+    }
+}
+
+/// The newest version of Landlock, up to the one that we ask for, that this kernel has. A ruleset that requires every right can be created only if the kernel
+/// knows all of them.
+fn known_here() -> Option<ABI> {
     let known = |abi: ABI| {
         let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
         let rules = rules.handle_access(AccessFs::from_all(abi));
@@ -129,10 +153,6 @@ pub(super) fn missing_here() -> Report {
         let rules = if abi < ABI::V6 { rules } else { rules.and_then(|rules| rules.scope(Scope::from_all(abi))) };
         rules.and_then(Ruleset::create).is_ok()
     };
-    let versions = [ABI::V6, ABI::V5, ABI::V3, ABI::V2, ABI::V1];
-    match versions.into_iter().find(|abi| known(*abi)) {
-        Some(WANTED) => Report::default(),
-        Some(abi) => partial(abi),
-        None => none(),
-    }
+    // Version 4 added only the network, which seccomp refuses as well.
+    [ABI::V6, ABI::V5, ABI::V3, ABI::V2, ABI::V1].into_iter().find(|abi| known(*abi))
 }

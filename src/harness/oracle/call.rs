@@ -13,6 +13,7 @@ use super::source::Named;
 use crate::compilers::permitted;
 use crate::confine::Confinement;
 use crate::message::Response;
+use crate::python_server::PythonServer;
 use crate::task::{Task, failed};
 use kforge_foundation::base::{Severity, count};
 use kforge_foundation::process::{Command, End, Finished, Limits, run};
@@ -117,22 +118,8 @@ impl Call {
         env: &[(&str, &str)],
     ) -> Result<Finished, Response> {
         permitted(task, "references")?;
-        let time = task.left().min(task.run_limit);
-        let limits = Limits {
-            address_space: Some(task.memory_limit.saturating_mul(2).max(8 << 30)),
-            cpu_s: Some(time.as_secs().saturating_mul(8).max(8)),
-            open_files: Some(512),
-            die_with: Some(std::process::id()),
-            ..Limits::default()
-        };
-        let keep = Confinement {
-            devices: vec![],
-            scratch: Some(self.dir.path().to_path_buf()),
-            read: read.iter().map(|path| path.to_path_buf()).collect(),
-            programs: true,
-            keep: vec![],
-            limits,
-        };
+        let mut keep = self.confinement(task, read);
+        keep.limits.die_with = Some(std::process::id());
         let keep = serde_json::to_string(&keep).map_err(|e| failed(format!("cannot confine the reference: {e}")))?;
         let mut command =
             Command::own().args(["worker", "--confined", &keep]).arg(program).args(args).dir(self.dir.path());
@@ -140,9 +127,47 @@ impl Call {
             command = command.env(name, value);
         }
         // The coordinator ends a worker that is interrupted, and this program with it.
-        run(&command, Some(time.max(Duration::from_millis(1))), &AtomicBool::new(false))
-            .map_err(|e| failed(format!("cannot run the reference: {e}")))
+        run(&command, Some(time(task)), &AtomicBool::new(false)).map_err(cannot_run)
     }
+
+    /// The same for a program in Python, by its file in this folder and its arguments: a copy of the server's process runs it.
+    pub(super) fn run_by(
+        &self,
+        task: &Task,
+        server: &PythonServer,
+        (file, args): (&str, &[&str]),
+        read: &[&Path],
+    ) -> Result<Finished, Response> {
+        permitted(task, "references")?;
+        let keep = self.confinement(task, read);
+        server.run((self.dir.path(), file, args), &keep, time(task)).map_err(cannot_run)
+    }
+
+    fn confinement(&self, task: &Task, read: &[&Path]) -> Confinement {
+        let limits = Limits {
+            address_space: Some(task.memory_limit.saturating_mul(2).max(8 << 30)),
+            cpu_s: Some(time(task).as_secs().saturating_mul(8).max(8)),
+            open_files: Some(512),
+            ..Limits::default()
+        };
+        Confinement {
+            devices: vec![],
+            scratch: Some(self.dir.path().to_path_buf()),
+            read: read.iter().map(|path| path.to_path_buf()).collect(),
+            programs: true,
+            keep: vec![],
+            limits,
+        }
+    }
+}
+
+/// The time that one run of a program may take.
+fn time(task: &Task) -> Duration {
+    task.left().min(task.run_limit).max(Duration::from_millis(1))
+}
+
+fn cannot_run(e: std::io::Error) -> Response {
+    failed(format!("cannot run the reference: {e}"))
 }
 
 /// How a program of [`Call::run`] ended, with the setting that ended it, if one did.

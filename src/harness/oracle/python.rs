@@ -28,6 +28,11 @@ const DRIVER: &str = concat!(include_str!("known.py"), include_str!("driver.py")
 const MOST_WORDS: usize = 2000;
 /// The exit status by which the driver reports that numpy is missing.
 const NO_NUMPY: i32 = 3;
+/// Isolates Python: no installed packages except those that a driver admits, and no bytecode beside the sources.
+pub(super) const PYTHON_OPTIONS: [&str; 4] = ["-S", "-s", "-P", "-B"];
+/// The whole environment of Python. Hashes are fixed, and one thread keeps sums reproducible.
+pub(super) const PYTHON_VARIABLES: [(&str, &str); 4] =
+    [("PYTHONHASHSEED", "0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")];
 
 /// The call, as the driver reads it.
 #[derive(Serialize)]
@@ -234,12 +239,8 @@ fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Resp
     call.write("driver.py", DRIVER.as_bytes())?;
     let mut read: Vec<&Path> = interpreter.folders.iter().map(PathBuf::as_path).collect();
     read.push(&root);
-    // Isolates Python: no installed packages except those that the driver admits, and no bytecode beside the sources. Hashes are fixed, and one thread keeps
-    // sums reproducible.
-    let args = ["-S", "-s", "-P", "-B", "driver.py", "call.json"];
-    let env =
-        [("PYTHONHASHSEED", "0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")];
-    let finished = call.run(task, &interpreter.executable, &args, &read, &env)?;
+    let args = [&PYTHON_OPTIONS[..], &["driver.py", "call.json"]].concat();
+    let finished = call.run(task, &interpreter.executable, &args, &read, &PYTHON_VARIABLES)?;
     match finished.end {
         end if end.success() => Ok(()),
         kforge_foundation::process::End::Exited(NO_NUMPY) => {

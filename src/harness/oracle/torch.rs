@@ -1,5 +1,5 @@
-//! References of the package in PyTorch. One confined process computes several sets of inputs, because importing PyTorch takes longer than most references. The
-//! head of `torch_driver.py` documents what such a reference may rely on; `torch_call.py` and `torch_module.py` are what other programs for PyTorch
+//! References of the package in PyTorch. One confined process computes several sets of inputs, and it is a copy of one that has imported PyTorch, because that
+//! takes longer than most references. The head of `torch_driver.py` documents what such a reference may rely on; `torch_call.py` and `torch_module.py` are what other programs for PyTorch
 //! also use.
 
 use std::collections::BTreeMap;
@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{Call, InFile, ended, said_below};
-use super::python::{Interpreter, arguments, places};
+use super::call::{Call, InFile, ended, heard, said_below};
+use super::python::{Interpreter, PYTHON_OPTIONS, PYTHON_VARIABLES, arguments, places};
 use super::source::Named;
 use crate::message::Response;
+use crate::python_server::PythonServer;
 use crate::task::{Task, failed};
 use kforge_foundation::process::End;
 use kforge_numerics::reference::oracle::OracleOutput;
@@ -21,25 +22,24 @@ use kforge_types::model::{DType, Problem, Role};
 
 const DRIVER: &str = concat!(
     include_str!("known.py"),
-    "
-
-",
+    "\n\n",
+    include_str!("read_call.py"),
+    "\n\n",
+    include_str!("torch_imports.py"),
+    "\n\n",
     include_str!("torch_call.py"),
-    "
-
-",
+    "\n\n",
     include_str!("torch_module.py"),
-    "
-
-",
+    "\n\n",
     include_str!("torch_driver.py")
 );
 /// The exit status by which the driver reports that PyTorch cannot be imported.
 pub(crate) const NO_TORCH: i32 = 4;
 
-/// The call, as the driver reads it.
-#[derive(Serialize)]
-struct Described<'a> {
+/// Where PyTorch is, as `torch_imports.py` reads it.
+#[derive(Clone, Serialize)]
+struct Libraries<'a> {
+    /// The folder of the package, from which any module may be imported.
     root: &'a Path,
     /// The folder that contains PyTorch, the packages in it that may be imported, and stand-ins for libraries of CUDA.
     torch: &'a Path,
@@ -48,6 +48,13 @@ struct Described<'a> {
     numpy: Option<&'a Path>,
     library: &'a [PathBuf],
     left_out: [&'static str; LEFT_OUT.len()],
+}
+
+/// The call, as the driver reads it.
+#[derive(Serialize)]
+struct Described<'a> {
+    #[serde(flatten)]
+    libraries: Libraries<'a>,
     module: &'a str,
     function: &'a str,
     init: &'a [Value],
@@ -164,7 +171,7 @@ fn invoke(
     let stubs =
         task.places.tools.iter().filter(|(name, _)| name.starts_with("torch-stub:")).map(|(_, path)| path.as_path());
     let truths = problem.tensors.iter().filter(|tensor| tensor.dtype == DType::Bool).map(|tensor| tensor.name.as_str());
-    let described = Described {
+    let libraries = Libraries {
         root: &root,
         torch: folder,
         packages: TORCH,
@@ -172,6 +179,13 @@ fn invoke(
         numpy: interpreter.numpy.as_deref(),
         library: &interpreter.library,
         left_out: LEFT_OUT,
+    };
+    let cannot = |e: serde_json::Error| failed(format!("cannot describe the call: {e}"));
+    // Nothing of the package is imported before the call.
+    let imports =
+        serde_json::to_value(Libraries { root: Path::new("/dev/null"), ..libraries.clone() }).map_err(cannot)?;
+    let described = Described {
+        libraries,
         module: file,
         function,
         init: &torch.init,
@@ -185,21 +199,20 @@ fn invoke(
         arguments: arguments(problem),
         sets,
     };
-    let text = serde_json::to_vec(&described).map_err(|e| failed(format!("cannot describe the call: {e}")))?;
+    let text = serde_json::to_vec(&described).map_err(cannot)?;
     call.write("call.json", &text)?;
     call.write("driver.py", DRIVER.as_bytes())?;
     let mut read: Vec<&Path> = interpreter.folders.iter().map(PathBuf::as_path).collect();
     read.extend([root.as_path(), folder]);
     // Isolates Python as for other references. No variable by which PyTorch or its libraries choose code, such as ATEN_CPU_CAPABILITY, is passed on: what the
     // processor decides is in the key.
-    let args = ["-S", "-s", "-P", "-B", "driver.py", "call.json"];
-    let env =
-        [("PYTHONHASHSEED", "0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")];
-    let finished = call.run(task, &interpreter.executable, &args, &read, &env)?;
+    let server = PythonServer::new(&interpreter.executable, &PYTHON_OPTIONS, &PYTHON_VARIABLES)
+        .with_imports(include_str!("torch_imports.py"), imports);
+    let finished = call.run_by(task, &server, ("driver.py", &["call.json"]), &read)?;
     match finished.end {
         end if end.success() => Ok(()),
         End::Exited(NO_TORCH) => {
-            let why = finished.stdout.text();
+            let why = heard(&finished);
             let python = interpreter.executable.display();
             Err(Response::Unavailable { why: format!("`{python}` cannot import PyTorch: {}", why.trim()) })
         }

@@ -1,40 +1,8 @@
-"""PyTorch on the processor for kforge: what may be imported, and watched operations. kforge puts this file between `known.py` and `torch_module.py`, and a driver
-after them, so that they are one program, run as `python driver.py CALL`.
+"""PyTorch on the processor for kforge: watched operations. kforge puts this file between `torch_imports.py` and `torch_module.py`, and a driver after them, so
+that they are one program, run as `python driver.py CALL`.
 """
 
-import ctypes
-import json
 import traceback
-
-with open(sys.argv[1]) as described:
-    call = json.load(described)
-# The exit status by which kforge is told that torch is missing.
-NO_TORCH = 4
-
-for library in call["stubs"]:
-    # Stand for libraries of CUDA that this torch is linked with and that no reference uses.
-    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
-let_in = [os.path.join(call["torch"], name) for name in call["packages"]]
-if call["numpy"] is not None:
-    let_in += [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
-    sys.path.append(call["numpy"])
-sys.meta_path.insert(0, Known(call["root"], call["library"] + let_in, call["left_out"], "torch nor of numpy"))
-sys.path.append(call["torch"])
-import warnings
-
-# torch warns that numpy is missing; nothing here needs it.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    try:
-        import torch
-    except ImportError as error:
-        print(error)
-        sys.exit(NO_TORCH)
-# Nothing is compiled here, and the parts of torch that compile take seconds to import.
-torch._disable_dynamo = lambda fn=None, recursive=True: fn if fn is not None else lambda fn: fn
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
 
 LOW_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 LOW_COMPLEX = (torch.complex64, torch.complex32)

@@ -27,6 +27,10 @@ use kforge_project::toolchain::python::{LEFT_OUT, TORCH};
 const DRIVER: &str = concat!(
     include_str!("../oracle/known.py"),
     "\n\n",
+    include_str!("../oracle/read_call.py"),
+    "\n\n",
+    include_str!("../oracle/torch_imports.py"),
+    "\n\n",
     include_str!("../oracle/torch_call.py"),
     "\n\n",
     include_str!("../oracle/torch_module.py"),

@@ -1,0 +1,154 @@
+//! Runs programs in Python in copies of a process that has imported their libraries. Knows requests and answers; `python_server.py` is the process.
+//!
+//! A worker keeps the process between steps. Importing PyTorch takes seconds, and a copy is made in milliseconds.
+//!
+//! | what a program of its own would guarantee | what guarantees it here |
+//! |---|---|
+//! | no call changes what another computes | every call has a copy of its own; the process itself runs no code of a package |
+//! | it is confined before it reads anything of the package | the copy confines itself, by the same rules ([`PortableConfinement`]) |
+//! | nothing that it started outlives it | a copy leads a group that it cannot leave; the process kills the group before it answers |
+//! | it ends with the worker, and at its time limit | the process ends when its input ends, and copies end with the process; a time limit kills all of them |
+//! | what is imported is what the driver admits | the imports run by the same finder, and a copy has that of its own call |
+//!
+//! If the libraries cannot be imported, or leave a thread running, the process imports nothing. Each copy then imports them itself, as a program of its own would.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::confine::{Confinement, PortableConfinement};
+use kforge_foundation::process::{Captured, Command, End, Finished, Talker};
+
+/// The program of the process.
+const SERVER: &str = concat!(include_str!("oracle/known.py"), "\n\n", include_str!("python_server.py"));
+
+/// A process that runs programs in Python. Equal ones share a process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PythonServer {
+    python: PathBuf,
+    options: Vec<String>,
+    environment: BTreeMap<String, String>,
+    imports: Imports,
+}
+
+/// What the process imports, as it reads it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+struct Imports {
+    /// A program in Python, which finds `Known`, `call`, `os` and `sys`; nothing is imported if it is empty.
+    imports: String,
+    /// Its `call`.
+    call: Value,
+}
+
+/// A call, as the process reads it.
+#[derive(Serialize)]
+struct PythonCall<'a> {
+    /// The working folder.
+    folder: &'a Path,
+    /// The program's file.
+    program: &'a str,
+    arguments: &'a [&'a str],
+    keep: PortableConfinement,
+}
+
+/// How a copy ended.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Ended {
+    Exited(i32),
+    Signalled(i32),
+}
+
+/// The process of this worker.
+struct Kept {
+    server: PythonServer,
+    talker: Talker,
+}
+
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+
+fn kept() -> MutexGuard<'static, Option<Kept>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The process that is kept between steps, if there is one. It must not be killed with the processes that a step left behind.
+pub fn kept_process() -> Option<u32> {
+    kept().as_ref().map(|kept| kept.talker.pid())
+}
+
+impl PythonServer {
+    /// A process of the interpreter at `python` with these options and exactly these variables. It imports nothing.
+    pub fn new(python: &Path, options: &[&str], environment: &[(&str, &str)]) -> Self {
+        PythonServer {
+            python: python.to_path_buf(),
+            options: options.iter().map(|option| option.to_string()).collect(),
+            environment: environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+            imports: Imports::default(),
+        }
+    }
+
+    /// The same, but it first runs `imports`, a program in Python that imports libraries. The program finds `call` in a variable of that name.
+    #[must_use]
+    pub fn with_imports(self, imports: &str, call: Value) -> Self {
+        PythonServer { imports: Imports { imports: imports.to_string(), call }, ..self }
+    }
+
+    /// Runs a program, given as its folder, its file and its arguments, in a confined copy of the process that works in the folder. `keep` must allow programs.
+    /// Everything that the program prints is its standard error.
+    ///
+    /// # Errors
+    /// The process cannot be started, or the confinement cannot be described. How the program ended is no error.
+    pub fn run(
+        &self,
+        (folder, program, arguments): (&Path, &str, &[&str]),
+        keep: &Confinement,
+        limit: Duration,
+    ) -> io::Result<Finished> {
+        let began = Instant::now();
+        let keep = PortableConfinement::of(keep)?;
+        let line = serde_json::to_string(&PythonCall { folder, program, arguments, keep }).map_err(io::Error::other)?;
+        let talker = self.talker()?;
+        let left = limit.saturating_sub(began.elapsed()).max(Duration::from_millis(1));
+        // The coordinator ends a worker that is interrupted, and this process with it.
+        let (end, stderr) = match talker.exchange(&line, left, &AtomicBool::new(false))? {
+            Ok((talker, answer)) => {
+                let ended: Ended = serde_json::from_str(&answer).map_err(io::Error::other)?;
+                let stderr = talker.stderr().clone();
+                *kept() = Some(Kept { server: self.clone(), talker });
+                let end = match ended {
+                    Ended::Exited(status) => End::Exited(status),
+                    Ended::Signalled(signal) => End::Signalled(signal),
+                };
+                (end, stderr)
+            }
+            Err(died) => {
+                let end = if let End::TimedOut(_) = died.end { End::TimedOut(limit) } else { died.end };
+                (end, died.stderr)
+            }
+        };
+        let stdout = Captured::new(0);
+        Ok(Finished { end, stdout, stderr, took: began.elapsed() })
+    }
+
+    /// The process, taken from where it is kept, or started.
+    fn talker(&self) -> io::Result<Talker> {
+        if let Some(kept) = kept().take()
+            && kept.server == *self
+            && kept.talker.is_alive()
+        {
+            return Ok(kept.talker);
+        }
+        let start = serde_json::to_string(&self.imports).map_err(io::Error::other)?;
+        let mut command = Command::new(&self.python).args(&self.options).args(["-c", SERVER, &start]);
+        for (name, value) in &self.environment {
+            command = command.env(name, value);
+        }
+        Talker::start(&command)
+    }
+}

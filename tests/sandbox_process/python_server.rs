@@ -1,0 +1,175 @@
+//! Programs in Python that run in copies of one process.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kforge::harness::confine::Confinement;
+use kforge::harness::python_server::{PythonServer, kept_process};
+use kforge::process::{Command, End, Finished, Limits, run};
+
+use super::{GOING_ON, dies, words};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Tests of this file take turns, because they share the process that is kept.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+struct Lab {
+    python: PathBuf,
+    read: Vec<PathBuf>,
+    folder: tempfile::TempDir,
+    _turn: std::sync::MutexGuard<'static, ()>,
+}
+
+impl Lab {
+    fn new() -> Option<Lab> {
+        let known = ["/usr/local/bin/python3", "/usr/bin/python3"].map(PathBuf::from);
+        let Some(python) = known.into_iter().find(|path| path.exists()) else {
+            kforge::base::testing::skipped("there is no python3");
+            return None;
+        };
+        let turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let ask = "import sys\nprint(*{sys.base_prefix, sys.prefix, sys.exec_prefix}, sep='\\n')";
+        let said = run(&Command::new(&python).args(["-c", ask]), Some(MINUTE), &GOING_ON).unwrap();
+        let read = said.stdout.text().lines().map(PathBuf::from).collect();
+        Some(Lab { python, read, folder: tempfile::tempdir().unwrap(), _turn: turn })
+    }
+
+    fn server(&self) -> PythonServer {
+        PythonServer::new(&self.python, &["-S", "-s", "-B"], &[("PYTHONHASHSEED", "0")])
+    }
+
+    /// The confinement of a call in that folder.
+    fn keep(&self, folder: &Path, limits: Limits) -> Confinement {
+        let (scratch, read) = (Some(folder.to_path_buf()), self.read.clone());
+        Confinement { scratch, read, programs: true, limits, ..Confinement::default() }
+    }
+
+    /// Runs a program in a folder of that name.
+    fn run_in(&self, server: &PythonServer, name: &str, text: &str, limit: Duration) -> Finished {
+        let folder = self.folder.path().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("driver.py"), text).unwrap();
+        let limits = Limits { open_files: Some(99), ..Limits::default() };
+        let keep = self.keep(&folder, limits);
+        server.run((&folder, "driver.py", &["call.json"]), &keep, limit).unwrap()
+    }
+
+    fn run(&self, server: &PythonServer, text: &str) -> Finished {
+        self.run_in(server, "call", text, MINUTE)
+    }
+}
+
+#[test]
+fn copies_share_the_imports_and_nothing_else() {
+    let Some(lab) = Lab::new() else { return };
+    let imports =
+        "import colorsys, random\ncolorsys.began = call['began']\nsys.path.append('/nowhere')\nsys.meta_path.clear()";
+    let server = lab.server().with_imports(imports, serde_json::json!({ "began": 7 }));
+    let text = "import sys, os, random, colorsys\nprint(sys.argv, __name__, os.getcwd()[-4:], colorsys.began, '/nowhere' in sys.path, len(sys.meta_path) > 0)\n\
+        colorsys.began += 1\nprint(random.random(), file=open('drawn', 'w'))";
+    let drawn = lab.folder.path().join("call/drawn");
+    let first = lab.run(&server, text);
+    let said = "['driver.py', 'call.json'] __main__ call 7 False True\n";
+    assert_eq!((first.end, first.stderr.text().as_str()), (End::Exited(0), said));
+    let (process, one) = (kept_process().unwrap(), fs::read_to_string(&drawn).unwrap());
+    let second = lab.run(&server, text);
+    assert_eq!((second.end, second.stderr.text().as_str()), (End::Exited(0), said));
+    assert_eq!(kept_process(), Some(process), "the second call started another process");
+    assert_ne!(one, fs::read_to_string(&drawn).unwrap(), "copies draw the same random numbers");
+    // Another server has a process of its own, and the first one ends.
+    assert_eq!(lab.run(&lab.server(), "").end, End::Exited(0));
+    assert!(dies(process));
+}
+
+#[test]
+fn a_program_ends_as_one_of_its_own_process_would() {
+    let Some(lab) = Lab::new() else { return };
+    let server = lab.server();
+    let ends = |text: &str| {
+        let finished = lab.run(&server, text);
+        (finished.end, finished.stderr.text())
+    };
+    assert_eq!(ends("import sys\nsys.exit(3)"), (End::Exited(3), String::new()));
+    assert_eq!(ends("import sys\nprint('out')\nsys.exit('why')"), (End::Exited(1), "out\nwhy\n".into()));
+    assert_eq!(ends("import sys\nsys.exit()"), (End::Exited(0), String::new()));
+    let (end, said) = ends("def f():\n    return 1 / 0\nf()");
+    assert!(end == End::Exited(1) && said.contains("driver.py\", line 2, in f"), "{said}");
+    assert!(said.ends_with("ZeroDivisionError: division by zero\n"), "{said}");
+    assert_eq!(ends("import os\nos.kill(os.getpid(), 11)").0, End::Signalled(11));
+    assert_eq!(ends("import os\nos._exit(5)").0, End::Exited(5));
+    // Answers of the process are not the copy's to give.
+    let (end, said) = ends("print('{\"exited\": 9}', flush=True)\nimport sys\nsys.stdin.read()");
+    assert_eq!((end, said.as_str()), (End::Exited(0), "{\"exited\": 9}\n"));
+}
+
+#[test]
+fn a_copy_is_confined_like_any_other_program() {
+    let Some(lab) = Lab::new() else { return };
+    let secret = lab.folder.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    let text = format!(
+        "import os, socket, resource\n\
+         def tried(what, f):\n    try:\n        f()\n        print(what, 'worked')\n    except OSError as e:\n        print(what, e.errno)\n\
+         tried('read', lambda: open({secret:?}).read())\n\
+         tried('write', lambda: open({secret:?} + '2', 'w'))\n\
+         tried('remove', lambda: os.unlink({secret:?}))\n\
+         tried('own', lambda: open('own', 'w'))\n\
+         tried('socket', lambda: socket.socket())\n\
+         tried('group', lambda: os.setpgid(0, 0))\n\
+         tried('server', lambda: os.kill(os.getppid(), 9))\n\
+         tried('program', lambda: os.waitpid(os.posix_spawn('/bin/true', ['true'], {{}}), 0))\n\
+         print(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_CORE), sorted(os.listdir('/proc/self/fd')) < ['4'])"
+    );
+    if !kforge::harness::confine::missing_here().missing.is_empty() {
+        return kforge::base::testing::skipped("this system cannot confine");
+    }
+    let finished = lab.run(&lab.server(), &text);
+    let said = finished.stderr.text();
+    let want =
+        "read 13\nwrite 13\nremove 13\nown worked\nsocket 1\ngroup 1\nserver 1\nprogram worked\n(99, 99) (0, 0) True\n";
+    assert_eq!((finished.end, said.as_str()), (End::Exited(0), want));
+    assert!(secret.exists());
+}
+
+#[test]
+fn nothing_outlives_a_call_its_time_limit_or_its_worker() {
+    let Some(lab) = Lab::new() else { return };
+    let server = lab.server();
+    let leaves = "import subprocess\nprint(subprocess.Popen(['/bin/sleep', '1000']).pid)";
+    let finished = lab.run(&server, leaves);
+    let [left] = words(&finished.stderr)[..] else { panic!("{}", finished.stderr.text()) };
+    assert!(dies(left), "what a call started outlived it");
+    let process = kept_process().unwrap();
+    let stays =
+        format!("{leaves}\nimport sys, os, time\nprint(os.getpid(), flush=True)\nsys.stdout.flush()\ntime.sleep(1000)");
+    let (began, limit) = (Instant::now(), Duration::from_millis(1500));
+    let finished = lab.run_in(&server, "slow", &stays, limit);
+    assert!(finished.end == End::TimedOut(limit) && began.elapsed() < MINUTE, "{}", finished.end);
+    let all = [&words(&finished.stderr)[..], &[process]].concat();
+    assert_eq!(all.len(), 3, "{}", finished.stderr.text());
+    all.into_iter().for_each(|pid| assert!(dies(pid), "{pid} outlived the time limit"));
+    // The next call gets a process again.
+    assert_eq!(lab.run(&server, "print(1)").stderr.text(), "1\n");
+}
+
+#[test]
+fn imports_that_fail_or_leave_a_thread_are_left_to_the_copies() {
+    let Some(lab) = Lab::new() else { return };
+    let fails =
+        lab.server().with_imports("print('noise')\nimport colorsys, there_is_no_such_module", serde_json::Value::Null);
+    let text = "import sys\nprint('colorsys' in sys.modules)";
+    assert_eq!(lab.run(&fails, text).stderr.text(), "False\n");
+    let exits = lab.server().with_imports("import colorsys\nsys.exit(4)", serde_json::Value::Null);
+    assert_eq!(lab.run(&exits, text).stderr.text(), "False\n");
+    let threads =
+        "import colorsys, threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()";
+    let threads = lab.server().with_imports(threads, serde_json::Value::Null);
+    assert_eq!(lab.run(&threads, text).stderr.text(), "False\n");
+    let works = lab.server().with_imports("print('noise')\nimport colorsys", serde_json::Value::Null);
+    assert_eq!(lab.run(&works, text).stderr.text(), "True\n");
+    // A process that dies while it imports is an end like any other.
+    let dies = lab.server().with_imports("os.kill(os.getpid(), 9)", serde_json::Value::Null);
+    assert_eq!(lab.run(&dies, text).end, End::Signalled(9));
+}
