@@ -196,6 +196,16 @@ fn a_reference_that_does_not_exist_is_refused_before_anything_runs() {
 
 #[test]
 #[ignore = "second tier: installs the part of PyTorch that runs on processors"]
+fn an_installation_holds_the_modules_that_kernels_import_as_python_compiled_them() {
+    let Some(lab) = Lab::of_example().installed() else { return };
+    let folders = fs::read_dir(lab.home.path().join("toolchains")).unwrap().flatten().map(|entry| entry.path());
+    let compiled = |folder: &Path, module: &str| folder.join(module).join("__pycache__").is_dir();
+    let mut of_torch = folders.filter(|folder| folder.join("torch/_dynamo").is_dir());
+    assert!(of_torch.all(|folder| ["torch", "torch/_dynamo"].iter().all(|module| compiled(&folder, module))));
+}
+
+#[test]
+#[ignore = "second tier: installs the part of PyTorch that runs on processors"]
 fn kernels_of_the_example_equal_its_modules_and_a_wrong_kernel_does_not() {
     let Some(lab) = Lab::of_example().installed() else { return };
     let ran = lab.run(&["verify"]);

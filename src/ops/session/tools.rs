@@ -503,11 +503,11 @@ pub fn install_triton(
     let cannot = |why: toolchain::Error| MissingTools::TritonNotInstalled { version: version(), why: why.to_string() };
     let mut progress = shown(reporter);
     if offline {
-        return toolchain::triton::install(wheel, toolchains, Source::Offline, &mut progress).map_err(cannot);
+        return toolchain::triton::install((wheel, python), toolchains, Source::Offline, &mut progress).map_err(cannot);
     }
     // pip downloads the wheel for its own Python.
     let pip = Pip::find(Some(&python.path), environment).map_err(cannot)?;
-    toolchain::triton::install(wheel, toolchains, Source::Pip(&pip), &mut progress).map_err(cannot)
+    toolchain::triton::install((wheel, python), toolchains, Source::Pip(&pip), &mut progress).map_err(cannot)
 }
 
 /// Installs wheels of PyTorch, and reports the progress. Returns their folder.

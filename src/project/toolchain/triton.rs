@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::cuda::{Progress, Source, folder_of, install_wheels};
 use super::pip::Pip;
+use super::run::{ask, compiler_environment};
 use super::{DigestFile, Error, Python, digest_of_sequence};
 use crate::workspace::lockfile::LockedWheel;
 use kforge_foundation::base::Digest;
@@ -130,17 +131,24 @@ pub fn installed(wheel: &LockedWheel, toolchains: &Path) -> Option<PathBuf> {
     Some(folder_of(std::slice::from_ref(wheel), toolchains)).filter(|folder| folder.is_dir())
 }
 
-/// Installs a wheel below `toolchains`, unless it is installed already. Returns its folder.
+/// Installs a wheel below `toolchains`, unless it is installed already, and has Python compile its modules. Returns its folder.
 ///
 /// # Errors
-/// It cannot be downloaded, differs from the locked one, or `source` is offline.
+/// It cannot be downloaded, differs from the locked one, `source` is offline, or Python cannot be started.
 pub fn install(
-    wheel: &LockedWheel,
+    (wheel, python): (&LockedWheel, &Python),
     toolchains: &Path,
     source: Source<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PathBuf, Error> {
-    install_wheels(std::slice::from_ref(wheel), toolchains, source, progress)
+    if let Some(folder) = installed(wheel, toolchains) {
+        return Ok(folder);
+    }
+    let folder = install_wheels(std::slice::from_ref(wheel), toolchains, source, progress)?;
+    // A process that imports Triton may not write beside it. What cannot be compiled is compiled at each import, which only takes time.
+    let args = ["-I", "-S", "-m", "compileall", "-q", &folder.to_string_lossy()];
+    ask(&python.path, &args, &compiler_environment("/usr/bin:/bin"), "")?;
+    Ok(folder)
 }
 
 /// The tools of a compilation by the names that workers use: `triton`, `python`, and what Python reads.

@@ -149,10 +149,13 @@ fn write_stubs(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Imports PyTorch, and what kernels import later. Only the first has to succeed.
 const IMPORT: &str = "import ctypes, sys\n\
     for library in sys.argv[2:]: ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)\n\
     sys.path.append(sys.argv[1])\n\
-    import torch";
+    import torch\n\
+    try: import torch._dynamo\n\
+    except Exception: pass";
 
 /// Imports an installation.
 fn import(folder: &Path, python: &Python) -> Result<(), Error> {
