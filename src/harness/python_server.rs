@@ -1,6 +1,6 @@
 //! Runs programs in Python in copies of a process that has imported their libraries. Knows requests and answers; `python_server.py` is the process.
 //!
-//! A worker keeps the process between steps. Importing PyTorch takes seconds, and a copy is made in milliseconds.
+//! A worker keeps the process between steps. Importing PyTorch takes seconds and numpy a tenth of one, and a copy is made in milliseconds.
 //!
 //! | what a program of its own would guarantee | what guarantees it here |
 //! |---|---|
@@ -65,21 +65,25 @@ enum Ended {
     Signalled(i32),
 }
 
-/// The process of this worker.
+/// A process of this worker.
 struct Kept {
     server: PythonServer,
     talker: Talker,
 }
 
-static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+/// The processes of this worker, the one that was used last at the end.
+static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
-fn kept() -> MutexGuard<'static, Option<Kept>> {
+/// The most processes that are kept: one that has imported numpy, for checks and generators of inputs, and one that has imported PyTorch.
+const MOST: usize = 2;
+
+fn kept() -> MutexGuard<'static, Vec<Kept>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The process that is kept between steps, if there is one. It must not be killed with the processes that a step left behind.
-pub fn kept_process() -> Option<u32> {
-    kept().as_ref().map(|kept| kept.talker.pid())
+/// The processes that are kept between steps. They must not be killed with the processes that a step left behind.
+pub fn kept_processes() -> Vec<u32> {
+    kept().iter().map(|kept| kept.talker.pid()).collect()
 }
 
 impl PythonServer {
@@ -120,7 +124,7 @@ impl PythonServer {
             Ok((talker, answer)) => {
                 let ended: Ended = serde_json::from_str(&answer).map_err(io::Error::other)?;
                 let stderr = talker.stderr().clone();
-                *kept() = Some(Kept { server: self.clone(), talker });
+                self.keep(talker);
                 let end = match ended {
                     Ended::Exited(status) => End::Exited(status),
                     Ended::Signalled(signal) => End::Signalled(signal),
@@ -136,14 +140,24 @@ impl PythonServer {
         Ok(Finished { end, stdout, stderr, took: began.elapsed() })
     }
 
+    /// Keeps the process for the next call, and ends the one that was used least recently if there are more than [`MOST`].
+    fn keep(&self, talker: Talker) {
+        let mut kept = kept();
+        kept.push(Kept { server: self.clone(), talker });
+        let over = kept.len().saturating_sub(MOST);
+        kept.drain(..over);
+    }
+
     /// The process, taken from where it is kept, or started.
     fn talker(&self) -> io::Result<Talker> {
-        if let Some(kept) = kept().take()
-            && kept.server == *self
-            && kept.talker.is_alive()
-        {
-            return Ok(kept.talker);
+        let mut all = kept();
+        if let Some(at) = all.iter().position(|kept| kept.server == *self) {
+            let talker = all.remove(at).talker;
+            if talker.is_alive() {
+                return Ok(talker);
+            }
         }
+        drop(all);
         let start = serde_json::to_string(&self.imports).map_err(io::Error::other)?;
         let mut command = Command::new(&self.python).args(&self.options).args(["-c", SERVER, &start]);
         for (name, value) in &self.environment {

@@ -37,7 +37,7 @@ fn serve_standard(steps: Dispatch) -> io::Result<()> {
     let busy = Arc::new(AtomicBool::new(false));
     let lines = watch_stdin(Arc::clone(&busy));
     let sweep = || {
-        let kept = device::warm().into_iter().chain(kforge_cuda::kept_process()).chain(python_server::kept_process());
+        let kept = device::warm().into_iter().chain(kforge_cuda::kept_process()).chain(python_server::kept_processes());
         let kept: Vec<u32> = kept.collect();
         family::kill_descendants_but(std::process::id(), &kept);
         family::reap();

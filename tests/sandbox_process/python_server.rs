@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kforge::harness::confine::Confinement;
-use kforge::harness::python_server::{PythonServer, kept_process};
+use kforge::harness::python_server::{PythonServer, kept_processes};
 use kforge::process::{Command, End, Finished, Limits, run};
 
 use super::{GOING_ON, dies, words};
@@ -73,13 +73,18 @@ fn copies_share_the_imports_and_nothing_else() {
     let first = lab.run(&server, text);
     let said = "['driver.py', 'call.json'] __main__ call 7 False True\n";
     assert_eq!((first.end, first.stderr.text().as_str()), (End::Exited(0), said));
-    let (process, one) = (kept_process().unwrap(), fs::read_to_string(&drawn).unwrap());
+    let (process, one) = (kept_processes().pop().unwrap(), fs::read_to_string(&drawn).unwrap());
     let second = lab.run(&server, text);
     assert_eq!((second.end, second.stderr.text().as_str()), (End::Exited(0), said));
-    assert_eq!(kept_process(), Some(process), "the second call started another process");
+    assert_eq!(kept_processes().pop(), Some(process), "the second call started another process");
     assert_ne!(one, fs::read_to_string(&drawn).unwrap(), "copies draw the same random numbers");
-    // Another server has a process of its own, and the first one ends.
-    assert_eq!(lab.run(&lab.server(), "").end, End::Exited(0));
+    // Other servers have processes of their own. Two are kept, and the one that was used least recently ends.
+    let others = ["import bisect", "import bisect, calendar"];
+    for (at, imports) in others.into_iter().enumerate() {
+        let other = lab.server().with_imports(imports, serde_json::Value::Null);
+        assert_eq!(lab.run(&other, "").end, End::Exited(0));
+        assert_eq!(kept_processes().contains(&process), at == 0, "{:?}", kept_processes());
+    }
     assert!(dies(process));
 }
 
@@ -141,7 +146,7 @@ fn nothing_outlives_a_call_its_time_limit_or_its_worker() {
     let finished = lab.run(&server, leaves);
     let [left] = words(&finished.stderr)[..] else { panic!("{}", finished.stderr.text()) };
     assert!(dies(left), "what a call started outlived it");
-    let process = kept_process().unwrap();
+    let process = kept_processes().pop().unwrap();
     let stays =
         format!("{leaves}\nimport sys, os, time\nprint(os.getpid(), flush=True)\nsys.stdout.flush()\ntime.sleep(1000)");
     let (began, limit) = (Instant::now(), Duration::from_millis(1500));

@@ -16,24 +16,7 @@ For people who write such functions:
   because kforge would not know that it changed.
 """
 
-import importlib.util
-import inspect
-import json
-import os
-import sys
 import traceback
-
-with open(sys.argv[1]) as described:
-    call = json.load(described)
-if call["numpy"] is None:
-    sys.exit(3)
-numpys = [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
-sys.meta_path.insert(0, Known(call["root"], call["library"] + numpys, call["left_out"]))
-sys.path.append(call["numpy"])
-try:
-    import numpy
-except ImportError:
-    sys.exit(3)
 
 
 def load(root, file):

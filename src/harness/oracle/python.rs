@@ -14,6 +14,7 @@ use super::call::{Call, InFile, ended, said, said_below};
 use super::source::Named;
 use crate::compare::{Accepted, CheckResult};
 use crate::message::Response;
+use crate::python_server::PythonServer;
 use crate::task::{Task, failed};
 use kforge_foundation::process::{Command, run};
 use kforge_numerics::reference::oracle::OracleOutput;
@@ -23,21 +24,31 @@ use kforge_types::model::{Problem, Role, Scalar, Tensor, real};
 use kforge_types::record::params::Trial;
 
 /// What may be imported, then the driver: one program.
-const DRIVER: &str = concat!(include_str!("known.py"), include_str!("driver.py"));
+const DRIVER: &str = concat!(
+    include_str!("known.py"),
+    "\n\n",
+    include_str!("read_call.py"),
+    "\n\n",
+    include_str!("numpy_imports.py"),
+    "\n\n",
+    include_str!("driver.py")
+);
 /// The maximum number of characters of a check's message.
 const MOST_WORDS: usize = 2000;
 /// The exit status by which the driver reports that numpy is missing.
 const NO_NUMPY: i32 = 3;
+/// In place of the folder of a package: a file that no module is below.
+pub(super) const NOWHERE: &str = "/dev/null";
 /// Isolates Python: no installed packages except those that a driver admits, and no bytecode beside the sources.
 pub(super) const PYTHON_OPTIONS: [&str; 4] = ["-S", "-s", "-P", "-B"];
 /// The whole environment of Python. Hashes are fixed, and one thread keeps sums reproducible.
 pub(super) const PYTHON_VARIABLES: [(&str, &str); 4] =
     [("PYTHONHASHSEED", "0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")];
 
-/// The call, as the driver reads it.
+/// Where numpy is, as `numpy_imports.py` reads it.
 #[derive(Serialize)]
-struct Described<'a> {
-    task: &'static str,
+struct Libraries<'a> {
+    /// The folder of the package, from which any module may be imported.
     root: &'a Path,
     /// The folder that contains numpy.
     numpy: Option<&'a Path>,
@@ -45,6 +56,14 @@ struct Described<'a> {
     library: &'a [PathBuf],
     /// Folders in the library from which nothing may be imported.
     left_out: [&'static str; LEFT_OUT.len()],
+}
+
+/// The call, as the driver reads it.
+#[derive(Serialize)]
+struct Described<'a> {
+    task: &'static str,
+    #[serde(flatten)]
+    libraries: Libraries<'a>,
     module: &'a str,
     function: &'a str,
     arguments: BTreeMap<String, Value>,
@@ -64,10 +83,7 @@ impl<'a> Described<'a> {
         let arguments = arguments(problem);
         Described {
             task,
-            root: Path::new(""),
-            numpy: None,
-            library: &[],
-            left_out: LEFT_OUT,
+            libraries: Libraries { root: Path::new(""), numpy: None, library: &[], left_out: LEFT_OUT },
             module,
             function,
             arguments,
@@ -232,15 +248,24 @@ pub(crate) fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
 fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Response> {
     let interpreter = Interpreter::of(task.tool("python")?)?;
     let root = task.required("tree:reference")?;
-    let described =
-        Described { root: &root, numpy: interpreter.numpy.as_deref(), library: &interpreter.library, ..described };
-    let text = serde_json::to_vec(&described).map_err(|e| failed(format!("cannot describe the call: {e}")))?;
+    let libraries = |root| Libraries {
+        root,
+        numpy: interpreter.numpy.as_deref(),
+        library: &interpreter.library,
+        left_out: LEFT_OUT,
+    };
+    let cannot = |e: serde_json::Error| failed(format!("cannot describe the call: {e}"));
+    let described = Described { libraries: libraries(&root), ..described };
+    let text = serde_json::to_vec(&described).map_err(cannot)?;
     call.write("call.json", &text)?;
     call.write("driver.py", DRIVER.as_bytes())?;
     let mut read: Vec<&Path> = interpreter.folders.iter().map(PathBuf::as_path).collect();
     read.push(&root);
-    let args = [&PYTHON_OPTIONS[..], &["driver.py", "call.json"]].concat();
-    let finished = call.run(task, &interpreter.executable, &args, &read, &PYTHON_VARIABLES)?;
+    // Nothing of the package is imported before the call.
+    let imports = serde_json::to_value(libraries(Path::new(NOWHERE))).map_err(cannot)?;
+    let server = PythonServer::new(&interpreter.executable, &PYTHON_OPTIONS, &PYTHON_VARIABLES)
+        .with_imports(include_str!("numpy_imports.py"), imports);
+    let finished = call.run_by(task, &server, ("driver.py", &["call.json"]), &read)?;
     match finished.end {
         end if end.success() => Ok(()),
         kforge_foundation::process::End::Exited(NO_NUMPY) => {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{Call, InFile, ended, heard, said_below};
-use super::python::{Interpreter, PYTHON_OPTIONS, PYTHON_VARIABLES, arguments, places};
+use super::python::{Interpreter, NOWHERE, PYTHON_OPTIONS, PYTHON_VARIABLES, arguments, places};
 use super::source::Named;
 use crate::message::Response;
 use crate::python_server::PythonServer;
@@ -182,8 +182,7 @@ fn invoke(
     };
     let cannot = |e: serde_json::Error| failed(format!("cannot describe the call: {e}"));
     // Nothing of the package is imported before the call.
-    let imports =
-        serde_json::to_value(Libraries { root: Path::new("/dev/null"), ..libraries.clone() }).map_err(cannot)?;
+    let imports = serde_json::to_value(Libraries { root: Path::new(NOWHERE), ..libraries.clone() }).map_err(cannot)?;
     let described = Described {
         libraries,
         module: file,
