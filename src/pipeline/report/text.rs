@@ -240,7 +240,7 @@ pub(super) fn error_of_pass(worst: f64) -> String {
 }
 
 /// The name of a variant for display.
-pub(super) fn variant(label: &str) -> &str {
+pub(crate) fn variant(label: &str) -> &str {
     if label.is_empty() { "the only variant" } else { label }
 }
 

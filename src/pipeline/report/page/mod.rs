@@ -38,7 +38,7 @@ pub(crate) mod table;
 pub(crate) mod units;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
