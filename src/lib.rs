@@ -51,6 +51,7 @@
 //! | `target/kforge/generated/` | the sources that templates and agents wrote, by package and kernel, for people to read |
 //! | `target/kforge/package/` | the artifacts of `kforge package` ([`release::artifact`]) |
 //! | `target/kforge/report.json` | the report of the last build |
+//! | `target/kforge/history.json` | champions over the bundles that git holds ([`release::history`]) |
 //! | `target/kforge/ci/` | the documents of the last run of `kforge ci` |
 //! | `target/kforge/request.json` | what the last build was asked for |
 //! | `target/kforge/root` | the folder of the workspace when its candidates were last recorded |

@@ -18,6 +18,7 @@ use kforge_ops::evidence::EvidenceError;
 use kforge_ops::evidence::sign::SignError;
 use kforge_ops::explain::NoStep;
 use kforge_ops::export::traces::TracesError;
+use kforge_ops::history::HistoryError;
 use kforge_ops::import::ImportError;
 use kforge_ops::install::{InstallError, Unexpected};
 use kforge_ops::new::NewError;
@@ -27,6 +28,7 @@ use kforge_ops::publish::PublishError;
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
 use kforge_ops::verify_artifact::VerifyArtifactError;
+use kforge_pipeline::release::history::NoHistory;
 use kforge_pipeline::release::registry::RegistryError;
 use kforge_project::toolchain;
 use kforge_project::workspace::edit;
@@ -150,6 +152,12 @@ fn helps(error: &Error) -> Vec<String> {
             vec!["build it first; `--workspace` shows all results of the last build".into()]
         }
         Error::NotShown(NotShown::Nothing) => vec!["build it first, or widen the selection".into()],
+        Error::History(HistoryError::None(NoHistory::NoBundle | NoHistory::NoCommit)) => {
+            vec!["`kforge evidence export` writes a bundle beside a manifest; commit it".into()]
+        }
+        Error::History(HistoryError::Nothing(_)) => {
+            vec!["widen the selection; `--workspace` shows all packages".into()]
+        }
         Error::Toolchain(toolchain::Error::TooOld { .. }) => {
             vec!["install another, or set its path with the setting `toolchain.cxx`".into()]
         }

@@ -8,6 +8,7 @@ use kforge_ops::build::Ended;
 use kforge_ops::compare::CompareError;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::export::traces::TracesError;
+use kforge_ops::history::HistoryError;
 use kforge_ops::import::ImportError;
 use kforge_ops::install::InstallError;
 use kforge_ops::optimize::OptimizeError;
@@ -17,6 +18,7 @@ use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
 use kforge_ops::verify_artifact::VerifyArtifactError;
 use kforge_pipeline::release::ci::Conclusion;
+use kforge_pipeline::release::history::NoHistory;
 
 /// How a command ended (design, section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +102,9 @@ impl From<&Error> for Exit {
             Error::NotShown(NotShown::Interrupted(error)) => Exit::from(&**error),
             Error::NotShown(NotShown::Share(_)) => Exit::Usage,
             Error::NotShown(_) | Error::NoSuchKind(_) => Exit::NothingSelected,
+            Error::History(
+                HistoryError::Nothing(_) | HistoryError::None(NoHistory::NoBundle | NoHistory::NoCommit),
+            ) => Exit::NothingSelected,
             Error::Run(RunError::ShapeNeeded { .. }) => Exit::Usage,
             Error::Run(RunError::Failed | RunError::NoCpu(_) | RunError::Nothing { .. }) => Exit::NotBuilt,
             Error::Run(RunError::Lost(_)) => Exit::Bug,

@@ -292,6 +292,7 @@ mod tests {
             interrupted: false,
             duration_ms: 0,
             started_ms: None,
+            waits: vec![],
         }
     }
 

@@ -15,6 +15,7 @@ mod dry_run;
 mod expansion;
 mod failing;
 mod sharing;
+mod waiting;
 
 fn source(world: &World, id: &str, text: &str) -> Node {
     node(id, StepKind::Generate, &[("file", world.store(text))])

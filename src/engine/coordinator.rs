@@ -15,14 +15,14 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use super::explain::result_digest;
 use super::gauge::Left;
 use super::resources::{Allocation, Pool};
-use super::schedule::{Ready, Urgencies};
+use super::schedule::{Ready, Started, Urgencies, Waited};
 use super::services::{BuildOptions, Services};
 use super::state::{Done, NodeCheck, PendingStep, State, Walk};
 use super::work::{Report, Task, Tools, WorkResult, work};
 use super::{Graph, Index, NodeId};
 use kforge_foundation::base::Severity;
 use kforge_types::record::Outcome;
-use kforge_types::record::event::{Event, StepCounts, StepFinished, VerdictCounts};
+use kforge_types::record::event::{Event, StepCounts, StepFinished, VerdictCounts, Wait, WaitReason};
 
 /// How often the time that is left is computed, which takes a moment if thousands of steps are ready.
 const MEASURE: Duration = Duration::from_millis(300);
@@ -69,6 +69,7 @@ pub fn build(
             walk: Walk::new(graph, options, services, true),
             pool: Pool::new(&options.capacity),
             ready: Ready::default(),
+            freed: vec![],
             urgencies: Urgencies::default(),
             left: Left::default(),
             measured: None,
@@ -140,12 +141,18 @@ struct OpenStep {
     taken: Option<Allocation>,
     /// When it was started, if it runs.
     since: Option<Instant>,
+    /// What steps of its need had waited before it was ready.
+    before: Waited,
+    /// What it waited for.
+    waits: Vec<Wait>,
 }
 
 struct Coordinator<'scope, 'env, 'e> {
     walk: Walk<'env>,
     pool: Pool,
     ready: Ready,
+    /// The steps that have ended since steps were last started, with what they held.
+    freed: Vec<(Index, Allocation)>,
     urgencies: Urgencies,
     left: Left,
     /// When the time that is left was last computed.
@@ -219,8 +226,13 @@ impl Coordinator<'_, '_, '_> {
                 let is_open = |i: Index| !matches!(states.get(i as usize), Some(State::Done(_)));
                 self.left.update(&self.walk.graph, self.walk.services.memory, is_open);
                 let node = self.walk.graph.node(index);
-                self.ready.push(self.pool.need(node), self.urgencies.of(index), index);
-                self.open.insert(index, OpenStep { todo: *todo, taken: None, since: None });
+                let now = Instant::now();
+                let before = self.ready.push(self.pool.need(node), self.urgencies.of(index), index, now);
+                let waits = wait(WaitReason::Dependency, now.saturating_duration_since(self.started), || {
+                    Some(self.walk.graph.node(self.walk.released(index)?).id.to_string())
+                });
+                let waits = waits.into_iter().collect();
+                self.open.insert(index, OpenStep { todo: *todo, taken: None, since: None, before, waits });
             }
             // Every dependency of a node that is checked in a build has ended.
             NodeCheck::Unknown => self.conclude(index, Done::stopped(Some("internal error: checked too early"), None)),
@@ -245,12 +257,22 @@ impl Coordinator<'_, '_, '_> {
 
     /// Starts every ready step that fits, the most urgent first.
     fn start(&mut self) {
-        while let Some((index, taken)) = self.ready.next(&mut self.pool) {
+        let now = Instant::now();
+        while let Some(Started { index, taken, waited, lacked }) = self.ready.next(&mut self.pool, now) {
             let Some(open) = self.open.get_mut(&index) else {
                 self.pool.release(&taken);
                 continue;
             };
             let device = taken.device.clone();
+            for (reason, spent) in waited.since(&open.before) {
+                // Of those that ended together, the last one is named.
+                let mut freed = self.freed.iter().rev();
+                open.waits.extend(wait(reason, spent, || {
+                    let (by, _) =
+                        freed.find(|(_, held)| lacked == Some(reason) && held.held(reason, device.as_deref()))?;
+                    Some(self.walk.graph.node(*by).id.to_string())
+                }));
+            }
             open.taken = Some(taken);
             open.since = Some(Instant::now());
             let node = self.walk.graph.node(index);
@@ -269,12 +291,14 @@ impl Coordinator<'_, '_, '_> {
             };
             self.workers.give(task);
         }
+        self.freed.clear();
     }
 
     fn finish(&mut self, report: Report) {
-        let Some(OpenStep { todo, taken, .. }) = self.open.remove(&report.index) else { return };
+        let Some(OpenStep { todo, taken, waits, .. }) = self.open.remove(&report.index) else { return };
         if let Some(taken) = taken {
             self.pool.release(&taken);
+            self.freed.push((report.index, taken));
         }
         report.troubles.into_iter().for_each(|t| self.walk.trouble(t));
         let key = todo.key;
@@ -295,6 +319,9 @@ impl Coordinator<'_, '_, '_> {
             }
             WorkResult::Interrupted => Done::nothing(Outcome::Failed("was ended from outside".into()), Some(key)),
         };
+        if done.started_ms.is_some() {
+            done.waits = waits;
+        }
         self.walk.remember(report.index, &done, &todo.explanation, &todo.because);
         done.because = todo.because;
         self.conclude(report.index, done);
@@ -304,7 +331,7 @@ impl Coordinator<'_, '_, '_> {
     fn conclude(&mut self, index: Index, mut done: Done) {
         if self.walk.graph.node(index).expands
             && let Some(result) = &done.result
-            && let Err(error) = self.walk.expand(index, result)
+            && let Err(error) = self.walk.expand(index, &done, result)
         {
             done = done.not_expanded(&error);
         }
@@ -325,6 +352,7 @@ impl Coordinator<'_, '_, '_> {
         }
         for (twin, todo) in self.twins.remove(&index).unwrap_or_default() {
             if let Some(done) = self.walk.twin_of(index) {
+                self.walk.ends_with(twin, index);
                 self.walk.remember(twin, &done, &todo.explanation, &todo.because);
                 self.conclude(twin, Done { because: todo.because, ..done });
             }
@@ -380,6 +408,7 @@ impl Coordinator<'_, '_, '_> {
             interrupted: done.interrupted,
             duration_ms: done.duration_ms,
             started_ms: done.started_ms,
+            waits: done.waits.clone(),
         })));
     }
 
@@ -394,4 +423,10 @@ impl Coordinator<'_, '_, '_> {
             });
         }
     }
+}
+
+/// A wait; none if it took less than a millisecond and nobody ended it.
+fn wait(reason: WaitReason, spent: Duration, by: impl FnOnce() -> Option<String>) -> Option<Wait> {
+    let (ms, released_by) = (spent.as_millis() as u64, by());
+    (ms > 0 || released_by.is_some()).then_some(Wait { reason, ms, released_by })
 }

@@ -254,7 +254,7 @@ impl<'a> Dry<'a> {
                 }
                 let mut done = done;
                 if let Some(result) = done.result.as_ref().filter(|_| expands)
-                    && let Err(error) = self.walk.expand(index, result)
+                    && let Err(error) = self.walk.expand(index, &done, result)
                 {
                     done = done.not_expanded(&error);
                 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Node, Resources};
 use kforge_types::record::Uuids;
+use kforge_types::record::event::WaitReason;
 
 /// The resources of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,20 @@ pub(super) struct Allocation {
     need: Need,
     /// The UUID of the step's device.
     pub(super) device: Option<String>,
+}
+
+impl Allocation {
+    /// Whether its release may end a wait for this reason, of a step that then took `device`.
+    pub(super) fn held(&self, reason: WaitReason, device: Option<&str>) -> bool {
+        match reason {
+            WaitReason::Dependency => false,
+            WaitReason::PureSlot => self.need.pure,
+            WaitReason::Processor => self.need.cpus > 0,
+            WaitReason::Memory => self.need.memory_mib > 0,
+            WaitReason::Quiet => loads(&self.need) || self.need.exclusive,
+            WaitReason::Device => self.device.is_some() && self.device.as_deref() == device,
+        }
+    }
 }
 
 /// Resources that a more urgent step waits for, so that less urgent ones may not take them.
@@ -104,37 +119,42 @@ impl Pool {
         need.exclusive && !self.capacity.takes_turns
     }
 
-    /// Takes the resources if they are free and no more urgent step wants them; otherwise notes in `wanted` what the step waits for.
-    pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Reservation) -> Option<Allocation> {
-        let mut lacks = false;
+    /// Takes the resources if they are free and no more urgent step wants them.
+    ///
+    /// # Errors
+    /// What the step waits for, which is also noted in `wanted`.
+    pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Reservation) -> Result<Allocation, WaitReason> {
+        // Of several reasons, the greatest is told.
+        let mut lacks: Option<WaitReason> = None;
         if need.pure && (wanted.pure || self.pure == 0) {
-            (wanted.pure, lacks) = (true, true);
+            (wanted.pure, lacks) = (true, lacks.max(Some(WaitReason::PureSlot)));
         }
         if need.cpus > 0 && (wanted.cpus || self.cpus < need.cpus || self.is_kept(need, wanted)) {
-            (wanted.cpus, lacks) = (true, true);
+            (wanted.cpus, lacks) = (true, lacks.max(Some(WaitReason::Processor)));
         }
         if need.memory_mib > 0 && (wanted.memory || self.memory_mib < need.memory_mib) {
-            (wanted.memory, lacks) = (true, true);
+            (wanted.memory, lacks) = (true, lacks.max(Some(WaitReason::Memory)));
         }
         let mut device = None;
         if let Some(uuids) = &need.device {
             device = self.free(uuids, self.excludes(need), wanted);
             if device.is_none() {
                 wanted.devices.extend(uuids.iter().cloned());
-                lacks = true;
+                lacks = lacks.max(Some(WaitReason::Device));
             }
         }
         if self.capacity.quiet {
-            if need.exclusive && self.loading > 0 {
-                (wanted.silence, lacks) = (true, true);
+            let is_loaded = need.exclusive && self.loading > 0;
+            wanted.silence |= is_loaded;
+            if is_loaded || (loads(need) && (self.measuring > 0 || wanted.silence)) {
+                lacks = lacks.max(Some(WaitReason::Quiet));
             }
-            lacks |= loads(need) && (self.measuring > 0 || wanted.silence);
         }
-        if lacks {
-            return None;
+        if let Some(reason) = lacks {
+            return Err(reason);
         }
         self.take(need, device.as_deref());
-        Some(Allocation { need: need.clone(), device })
+        Ok(Allocation { need: need.clone(), device })
     }
 
     /// Whether the slots that a step would take are kept for the steps on devices. While a more urgent step waits for a device, preparing further steps sooner
@@ -209,7 +229,7 @@ mod tests {
     }
 
     fn take(pool: &mut Pool, need: &Need) -> bool {
-        pool.try_take(need, &mut Reservation::default()).is_some()
+        pool.try_take(need, &mut Reservation::default()).is_ok()
     }
 
     /// Releases the resources, on the first of the devices.
@@ -270,22 +290,22 @@ mod tests {
             (need(&pool, StepKind::Compile, 1, None, false), need(&pool, StepKind::Oracle, 16, None, false));
         let verify = need(&pool, StepKind::Verify, 0, Some("gpu"), false);
         let count = |pool: &mut Pool, wanted: &mut Reservation| {
-            (0..).take_while(|_| pool.try_take(&one, wanted).is_some()).count()
+            (0..).take_while(|_| pool.try_take(&one, wanted).is_ok()).count()
         };
         assert!(take(&mut pool, &verify));
         let mut wanted = Reservation::default();
-        assert!(pool.try_take(&verify, &mut wanted).is_none(), "it waits");
+        assert!(pool.try_take(&verify, &mut wanted).is_err(), "it waits");
         assert_eq!(count(&mut pool, &mut wanted), 12);
         // Once no step waits, all slots are available.
         assert_eq!(count(&mut pool, &mut Reservation::default()), 4);
         (0..16).for_each(|_| release(&mut pool, &one));
         // A step that wants all slots may start when no other runs, even if a step waits for a device.
         let mut wanted = Reservation::default();
-        assert!(pool.try_take(&verify, &mut wanted).is_none());
-        assert!(pool.try_take(&all, &mut wanted).is_some());
+        assert!(pool.try_take(&verify, &mut wanted).is_err());
+        assert!(pool.try_take(&all, &mut wanted).is_ok());
         let mut two = Pool::new(&Capacity { cpus: 2, ..Capacity::default() });
         let mut wanted = Reservation::default();
-        assert!(take(&mut two, &verify) && two.try_take(&verify, &mut wanted).is_none());
+        assert!(take(&mut two, &verify) && two.try_take(&verify, &mut wanted).is_err());
         assert_eq!(count(&mut two, &mut wanted), 2, "of few none is kept");
     }
 
@@ -297,7 +317,7 @@ mod tests {
         let bench = both(need(&pool, StepKind::Bench, 0, Some("gpu-0"), true));
         let mut units = vec![];
         let mut next = |pool: &mut Pool, need: &Need| {
-            let taken = pool.try_take(need, &mut Reservation::default());
+            let taken = pool.try_take(need, &mut Reservation::default()).ok();
             units.push(taken.as_ref().map(|t| t.device.clone().unwrap()));
             taken
         };
@@ -344,8 +364,8 @@ mod tests {
         let two = need(&pool, StepKind::Compile, 2, None, false);
         assert!(take(&mut pool, &one));
         let mut wanted = Reservation::default();
-        assert!(pool.try_take(&two, &mut wanted).is_none());
-        assert!(pool.try_take(&one, &mut wanted).is_none(), "overtakes");
+        assert!(pool.try_take(&two, &mut wanted).is_err());
+        assert!(pool.try_take(&one, &mut wanted).is_err(), "overtakes");
     }
 
     #[test]
@@ -362,8 +382,8 @@ mod tests {
             }
             assert!(take(&mut pool, &compile));
             let mut wanted = Reservation::default();
-            assert_eq!(pool.try_take(&bench, &mut wanted).is_some(), !quiet, "measuring waits for silence");
-            assert_eq!(pool.try_take(&compile, &mut wanted).is_some(), !quiet, "which new compiles do not break");
+            assert_eq!(pool.try_take(&bench, &mut wanted).is_ok(), !quiet, "measuring waits for silence");
+            assert_eq!(pool.try_take(&compile, &mut wanted).is_ok(), !quiet, "which new compiles do not break");
         }
     }
 

@@ -8,9 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use super::resources::{Allocation, Need, Pool, Reservation};
 use super::{Graph, Index, Memory};
+use kforge_types::record::event::WaitReason;
 
 /// The priority of a step among the ready ones. Fields are compared in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,46 +95,109 @@ fn backwards(graph: &Graph, range: Range<Index>) -> Vec<Index> {
 
 type Entry = (Urgency, Reverse<Index>);
 
+/// How long the steps of one need have waited for each reason, together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Waited([Duration; WaitReason::ALL.len()]);
+
+impl Waited {
+    /// What was waited since an earlier state, for each reason that was waited for.
+    pub(super) fn since(&self, earlier: &Waited) -> impl Iterator<Item = (WaitReason, Duration)> {
+        let spent = self.0.into_iter().zip(earlier.0).map(|(now, then)| now.saturating_sub(then));
+        WaitReason::ALL.into_iter().zip(spent).filter(|(_, spent)| !spent.is_zero())
+    }
+}
+
+/// Ready steps with the same need.
+#[derive(Debug)]
+struct Class {
+    need: Need,
+    heap: BinaryHeap<Entry>,
+    waited: Waited,
+    /// What they wait for, and until when that is in `waited`.
+    lacks: Option<(WaitReason, Instant)>,
+}
+
+impl Class {
+    /// Counts the time until now.
+    fn count(&mut self, now: Instant) {
+        if let Some((reason, since)) = &mut self.lacks {
+            self.waited.0[*reason as usize] += now.saturating_duration_since(*since);
+            *since = now;
+        }
+    }
+}
+
+/// A step that starts.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) index: Index,
+    /// The resources that it took.
+    pub(super) taken: Allocation,
+    /// What steps of its need have waited so far.
+    pub(super) waited: Waited,
+    /// What they waited for last.
+    pub(super) lacked: Option<WaitReason>,
+}
+
 /// Ready steps, with one heap for each distinct need, so that ten thousand steps that wait for a slot cost nothing when one becomes free.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
-    classes: Vec<(Need, BinaryHeap<Entry>)>,
+    classes: Vec<Class>,
 }
 
 impl Ready {
-    pub(super) fn push(&mut self, need: Need, urgency: Urgency, index: Index) {
+    /// Adds a step. Returns what steps of its need have waited so far, which it did not wait for.
+    pub(super) fn push(&mut self, need: Need, urgency: Urgency, index: Index, now: Instant) -> Waited {
         let entry = (urgency, Reverse(index));
-        match self.classes.iter_mut().find(|(n, _)| *n == need) {
-            Some((_, heap)) => heap.push(entry),
-            None => self.classes.push((need, BinaryHeap::from([entry]))),
+        match self.classes.iter_mut().find(|class| class.need == need) {
+            Some(class) => {
+                class.count(now);
+                class.heap.push(entry);
+                class.waited
+            }
+            None => {
+                let (heap, waited) = (BinaryHeap::from([entry]), Waited::default());
+                self.classes.push(Class { need, heap, waited, lacks: None });
+                waited
+            }
         }
     }
 
-    /// The most urgent step whose need is free, with the resources that it took.
-    pub(super) fn next(&mut self, pool: &mut Pool) -> Option<(Index, Allocation)> {
-        self.classes.retain(|(_, heap)| !heap.is_empty());
+    /// The most urgent step whose need is free.
+    pub(super) fn next(&mut self, pool: &mut Pool, now: Instant) -> Option<Started> {
+        self.classes.retain(|class| !class.heap.is_empty());
         let mut order: Vec<usize> = (0..self.classes.len()).collect();
-        order.sort_by(|a, b| self.classes[*b].1.peek().cmp(&self.classes[*a].1.peek()));
+        order.sort_by(|a, b| self.classes[*b].heap.peek().cmp(&self.classes[*a].heap.peek()));
         let mut wanted = Reservation::default();
-        let take = |class: usize| Some((class, pool.try_take(&self.classes[class].0, &mut wanted)?));
-        let (found, taken) = order.into_iter().find_map(take)?;
-        self.classes[found].1.pop().map(|(_, Reverse(index))| (index, taken))
+        for class in order {
+            let class = &mut self.classes[class];
+            class.count(now);
+            match pool.try_take(&class.need, &mut wanted) {
+                Err(reason) => class.lacks = Some((reason, now)),
+                Ok(taken) => {
+                    let lacked = class.lacks.take().map(|(reason, _)| reason);
+                    let Reverse(index) = class.heap.pop()?.1;
+                    return Some(Started { index, taken, waited: class.waited, lacked });
+                }
+            }
+        }
+        None
     }
 
     /// Removes the steps for which `which` holds and returns them, for each need the most urgent first.
     pub(super) fn drain(&mut self, which: impl Fn(Index) -> bool) -> Vec<Index> {
         let mut out = vec![];
-        for (_, heap) in &mut self.classes {
+        for class in &mut self.classes {
             let (go, stay) =
-                std::mem::take(heap).into_sorted_vec().into_iter().rev().partition(|e: &Entry| which(e.1.0));
-            *heap = Vec::into(stay);
+                std::mem::take(&mut class.heap).into_sorted_vec().into_iter().rev().partition(|e: &Entry| which(e.1.0));
+            class.heap = Vec::into(stay);
             out.extend(Vec::into_iter(go).map(|e: Entry| e.1.0));
         }
         out
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.classes.iter().all(|(_, heap)| heap.is_empty())
+        self.classes.iter().all(|class| class.heap.is_empty())
     }
 }
 
@@ -163,12 +228,12 @@ mod tests {
         let mut ready = Ready::default();
         for id in ["a", "c", "e", "b"] {
             let index = graph.find(id).unwrap();
-            ready.push(pool.need(graph.node(index)), urgencies.of(index), index);
+            ready.push(pool.need(graph.node(index)), urgencies.of(index), index, Instant::now());
         }
         let mut order = vec![];
-        while let Some((index, taken)) = ready.next(&mut pool) {
+        while let Some(Started { index, taken, .. }) = ready.next(&mut pool, Instant::now()) {
             order.push(graph.node(index).id.clone());
-            assert!(ready.next(&mut pool).is_none(), "one slot");
+            assert!(ready.next(&mut pool, Instant::now()).is_none(), "one slot");
             pool.release(&taken);
         }
         assert_eq!(order, ["b", "c", "e", "a"]);
@@ -228,11 +293,35 @@ mod tests {
         let mut pool = Pool::new(&Capacity::default());
         let mut ready = Ready::default();
         for (i, node) in graph.nodes().enumerate() {
-            ready.push(pool.need(node), Urgency::default(), i as Index);
+            ready.push(pool.need(node), Urgency::default(), i as Index, Instant::now());
         }
         let mut gone = ready.drain(|i| i < 3);
         gone.sort();
         assert_eq!(gone, [0, 1, 2]);
-        assert_eq!(ready.next(&mut pool).map(|n| n.0), graph.find("b"), "planned before `a`");
+        assert_eq!(ready.next(&mut pool, Instant::now()).map(|n| n.index), graph.find("b"), "planned before `a`");
+    }
+
+    #[test]
+    fn time_counts_for_what_a_step_lacked_and_not_for_steps_that_came_later() {
+        let mut pool = Pool::new(&Capacity::default());
+        let mut ready = Ready::default();
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let compile = pool.need(&node("c", StepKind::Compile, &[]));
+        let first = ready.push(compile.clone(), Urgency::default(), 0, at(0));
+        let second = ready.push(compile.clone(), Urgency::default(), 1, at(0));
+        let held = ready.next(&mut pool, at(0)).unwrap();
+        assert_eq!((held.waited.since(&first).count(), held.lacked), (0, None));
+        assert!(ready.next(&mut pool, at(0)).is_none());
+        let third = ready.push(compile, Urgency::default(), 2, at(30));
+        pool.release(&held.taken);
+        let next = ready.next(&mut pool, at(40)).unwrap();
+        let spent = |started: &Started, before: &Waited| started.waited.since(before).collect::<Vec<_>>();
+        assert_eq!((next.index, next.lacked), (1, Some(WaitReason::Processor)));
+        assert_eq!(spent(&next, &second), [(WaitReason::Processor, Duration::from_millis(40))]);
+        assert!(ready.next(&mut pool, at(40)).is_none());
+        pool.release(&next.taken);
+        let last = ready.next(&mut pool, at(100)).unwrap();
+        assert_eq!(spent(&last, &third), [(WaitReason::Processor, Duration::from_millis(70))]);
     }
 }

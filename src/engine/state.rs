@@ -27,7 +27,7 @@ use super::machine_key::Tag;
 use super::services::{Because, BuildOptions, Row, Services, lacking};
 use super::{ExpandError, Graph, Hit, Index, Node, Unanswered};
 use kforge_foundation::base::Digest;
-use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Trouble};
+use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Trouble, Wait};
 use kforge_types::record::{Note, Outcome, Spec, StepResult};
 
 /// The reason of a step that is skipped because the build was interrupted.
@@ -56,6 +56,8 @@ pub struct Done {
     pub started_ms: Option<u64>,
     /// The duration of the run in milliseconds; zero if the step did not run.
     pub duration_ms: u64,
+    /// What the step waited for before it started.
+    pub waits: Vec<Wait>,
     /// Whether the step gave nothing only because the build ended first.
     pub stopped: bool,
     /// Whether the step gave nothing only because the build was interrupted.
@@ -86,6 +88,7 @@ impl Done {
             trouble: None,
             started_ms: None,
             duration_ms: 0,
+            waits: vec![],
             stopped: false,
             interrupted: false,
             forgotten: false,
@@ -202,6 +205,8 @@ pub(super) struct Walk<'a> {
     told: BTreeSet<String>,
     /// For each node, the number of its dependencies that have not ended.
     pending: Vec<u32>,
+    /// For each node, the step that ran and whose end let it be checked; none if the build began with it.
+    released: Vec<Option<Index>>,
     /// The node that runs, or ran, each key in this build, by key and product.
     claims: HashMap<(Digest, Option<String>), Index>,
     /// Nodes that were looked up before their turn.
@@ -219,6 +224,7 @@ impl<'a> Walk<'a> {
         let mut walk = Walk {
             states: Vec::with_capacity(graph.len()),
             pending: Vec::with_capacity(graph.len()),
+            released: Vec::with_capacity(graph.len()),
             queue: VecDeque::new(),
             claims: HashMap::new(),
             ahead: HashMap::new(),
@@ -232,14 +238,15 @@ impl<'a> Walk<'a> {
             remembers,
             planned: vec![],
         };
-        walk.take_in(0..walk.graph.len() as Index);
+        walk.take_in(0..walk.graph.len() as Index, None);
         walk
     }
 
-    /// Adds the new nodes of the graph to the walk.
-    fn take_in(&mut self, nodes: Range<Index>) {
+    /// Adds the new nodes of the graph to the walk. `by` is the step that ran and whose end added them.
+    fn take_in(&mut self, nodes: Range<Index>, by: Option<Index>) {
         self.planned.push((nodes.start, SystemTime::now()));
         self.states.resize_with(nodes.end as usize, || State::Open);
+        self.released.resize(nodes.end as usize, by);
         self.options.gauge.plans(u64::from(nodes.end));
         for node in nodes {
             let open =
@@ -463,12 +470,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds the nodes that a result calls for to the graph and to the walk.
-    pub(super) fn expand(&mut self, index: Index, result: &StepResult) -> Result<(), ExpandError> {
+    pub(super) fn expand(&mut self, index: Index, done: &Done, result: &StepResult) -> Result<(), ExpandError> {
         let blobs = self.services.blobs;
         let read = |name: &str| blobs.get(result.outputs.get(name)?).ok()?;
         let nodes = self.services.expand.expand(self.graph.node(index), result, &read)?;
         let added = self.graph.expand(index, nodes)?;
-        self.take_in(added);
+        self.take_in(added, self.ran(index, done));
         Ok(())
     }
 
@@ -478,13 +485,36 @@ impl<'a> Walk<'a> {
         since.map_or_else(SystemTime::now, |(_, at)| *at)
     }
 
+    /// The step that ran and whose end let this one be checked.
+    pub(super) fn released(&self, index: Index) -> Option<Index> {
+        self.released[index as usize]
+    }
+
+    /// A node ends with another one that has the same key.
+    pub(super) fn ends_with(&mut self, twin: Index, owner: Index) {
+        self.released[twin as usize] = match &self.states[owner as usize] {
+            State::Done(done) => self.ran(owner, done),
+            _ => None,
+        };
+    }
+
+    /// The node itself if it ran, else the step that ran and whose end let it end.
+    fn ran(&self, index: Index, done: &Done) -> Option<Index> {
+        if done.started_ms.is_some() { Some(index) } else { self.released(index) }
+    }
+
     /// Ends a node. Nodes that waited only for it are queued for a check.
     pub(super) fn settle(&mut self, index: Index, state: State) {
+        let by = match &state {
+            State::Done(done) => self.ran(index, done),
+            _ => None,
+        };
         self.states[index as usize] = state;
         for dependent in self.graph.dependents(index) {
             let pending = &mut self.pending[dependent as usize];
             *pending -= 1;
             if *pending == 0 {
+                self.released[dependent as usize] = by;
                 self.queue.push_back(dependent);
             }
         }

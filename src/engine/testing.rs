@@ -131,6 +131,7 @@ impl Memory for FakeMemory {
 /// | `modulo` | the output is one of this many values, so that a change may be cut off |
 /// | `fail`, `unavailable`, `panic`, `none` | gives no result, or one without the output |
 /// | `wrong`, `forget` | gives a failing verdict; a result that is not stored |
+/// | `sleep_ms` | takes that long |
 /// | `interrupt` | sets the flag as a signal would, then returns as a correct executor does |
 #[derive(Default)]
 pub(crate) struct FakeExecutor {
@@ -169,6 +170,9 @@ fn behave(job: &Job<'_>) -> Result<Execution, RunError> {
     }
     if job.interrupted.load(Ordering::SeqCst) {
         return Err(RunError::Interrupted);
+    }
+    if let Some(ms) = p.get("sleep_ms").and_then(serde_json::Value::as_u64) {
+        std::thread::sleep(std::time::Duration::from_millis(ms));
     }
     if on("fail") {
         return Err(RunError::failed("refused"));

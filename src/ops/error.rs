@@ -20,6 +20,7 @@ use crate::explain::NoStep;
 use crate::export::NoTrajectories;
 use crate::export::t4::NoResults;
 use crate::export::traces::TracesError;
+use crate::history::HistoryError;
 use crate::import::ImportError;
 use crate::import::tuner::TunerError;
 use crate::install::InstallError;
@@ -208,6 +209,9 @@ pub enum Error {
     /// A report, or its scores, lacks what was requested.
     #[error(transparent)]
     NotShown(#[from] NotShown),
+    /// There is no history to show.
+    #[error(transparent)]
+    History(#[from] HistoryError),
     /// A package cannot be created.
     #[error(transparent)]
     New(#[from] NewError),

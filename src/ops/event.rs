@@ -211,6 +211,12 @@ pub enum Warning {
     /// The last build was interrupted and has no report.
     #[error("the last build was interrupted: these are the results of the build before it")]
     LastInterrupted,
+    /// What keeps a history from being whole.
+    #[error("{text}")]
+    History {
+        /// What is missing, and why.
+        text: String,
+    },
     /// The results that a report holds cannot be compared with the present state of the workspace.
     #[error("cannot tell what has changed since the last build: {why}")]
     NotCompared {

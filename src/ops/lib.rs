@@ -22,6 +22,7 @@ pub mod event;
 pub mod evidence;
 pub mod explain;
 pub mod export;
+pub mod history;
 pub mod implementation;
 pub mod import;
 pub mod install;

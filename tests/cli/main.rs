@@ -9,6 +9,7 @@ mod faults;
 #[path = "../installed/folders.rs"]
 mod folders;
 mod helps;
+mod history;
 mod queries;
 mod rebuilds;
 mod imports;

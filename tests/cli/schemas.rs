@@ -39,6 +39,7 @@ fn the_schemas_are_those_of_the_program() {
         "events",
         "evidence",
         "explanation",
+        "history",
         "holdings",
         "import",
         "import-tasks",

@@ -124,6 +124,16 @@ fn bench_shapes_count_together() {
     assert_eq!(fate, "effective", "{because}");
     assert!(because.contains("saves at least 8.") || because.contains("saves at least 7."), "{because}");
     assert_eq!(paired(&built, "executed"), ids(&["big: V=4, V=8", "large: V=4, V=8"]));
+    // The report says what each shape contributes: it gains where the other loses.
+    let shapes = lab.target()["methods"][0]["shapes"].as_array().unwrap().clone();
+    let savings: Vec<(&str, f64)> =
+        shapes.iter().map(|one| (one["shape"].as_str().unwrap(), one["saving"][0].as_f64().unwrap())).collect();
+    let [("big", big), ("large", large)] = savings[..] else { panic!("{savings:?}") };
+    assert!((big - 0.3).abs() < 0.02 && (large + 0.1).abs() < 0.02, "{savings:?}");
+    for one in &shapes {
+        let [median, low, high] = [0, 1, 2].map(|at| one["saving"][at].as_f64().unwrap());
+        assert!(low <= median && median <= high, "{one}");
+    }
 }
 
 fn ablation(built: &Built) -> Vec<String> {

@@ -15,6 +15,7 @@ mod exported;
 mod forged;
 mod gated;
 mod growth;
+mod history;
 mod hung;
 mod implausible;
 mod in_torch;

@@ -35,6 +35,9 @@ pub struct ReportArgs {
     /// Write the report as one HTML page, by default to target/kforge/report.html; `-` prints it
     #[arg(long, value_name = "PATH", num_args = 0..=1, conflicts_with_all = ["format", "score"])]
     pub html: Option<Option<PathBuf>>,
+    /// With `--html`, show champions over the evidence bundles that git holds, by default in target/kforge/history.html
+    #[arg(hide_short_help = true, long, requires = "html")]
+    pub history: bool,
     /// Open the page in a browser: that of $BROWSER, or the desktop's
     #[arg(hide_short_help = true, long, requires = "html")]
     pub open: bool,

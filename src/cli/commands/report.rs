@@ -1,6 +1,6 @@
 //! `kforge report`: the results of the last build.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::CommandResult;
 use super::print_json;
@@ -11,13 +11,20 @@ use crate::cli::exit::Exit;
 use kforge_foundation::base::Diagnostic;
 use kforge_numerics::measure::score::Form;
 use kforge_ops::Error;
+use kforge_ops::history::{self, HistoryRequest};
 use kforge_ops::report::{ReportRequest, ScoreRequest, Shown, write_page};
+use kforge_pipeline::release;
 use kforge_pipeline::report::exports::{ExportFormat, export};
 use kforge_pipeline::report::text::Failures;
 use kforge_pipeline::report::{self, Report, score};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
+    if let (Some(place), true) = (&args.html, args.history) {
+        let found = history::history(&context.session, &HistoryRequest { words: args.select.words() })?;
+        let write = |path: Option<&Path>| history::write(&context.session, &found, path);
+        return html(context, place.as_deref(), args.open, || release::history::page(&found), write);
+    }
     let exported = args.format.exported();
     if args.score.is_some() && exported.is_some() {
         context.console.error("scores have no such format: expected `--format text`, `markdown` or `json`");
@@ -35,7 +42,8 @@ pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
     }
     let Shown { report, scores, diagnostics } = shown?;
     if let Some(place) = &args.html {
-        return html(context, &report, place.as_deref(), args.open);
+        let write = |path: Option<&Path>| write_page(&context.session, &report, path);
+        return html(context, place.as_deref(), args.open, || report::page::page(&report), write);
     }
     if let Some(format) = exported {
         return print(context, &report, &diagnostics, format);
@@ -56,17 +64,23 @@ pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
     Ok(Exit::Done)
 }
 
-/// Writes the report as a page, or prints it, and opens it if asked to.
-fn html(context: &Context, report: &Report, place: Option<&Path>, open: bool) -> CommandResult {
+/// Writes a page, or prints it, and opens it if asked to.
+fn html(
+    context: &Context,
+    place: Option<&Path>,
+    open: bool,
+    page: impl FnOnce() -> String,
+    write: impl FnOnce(Option<&Path>) -> Result<PathBuf, Error>,
+) -> CommandResult {
     if place == Some(Path::new("-")) {
         if open {
             context.console.error("`--open` opens a file, and `--html -` writes none");
             return Err(Exit::Usage.into());
         }
-        context.console.out(&report::page::page(report));
+        context.console.out(&page());
         return Ok(Exit::Done);
     }
-    let path = write_page(&context.session, report, place)?;
+    let path = write(place)?;
     context.console.status("Wrote", &path.display().to_string());
     if open { browser::open(context, &path) } else { Ok(Exit::Done) }
 }

@@ -17,6 +17,7 @@ use kforge_engine::{Blobs, BuildOutcome, InputRef, Source};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::report::provenance::BuiltReport;
+use kforge_pipeline::report::savings::MethodPairs;
 use kforge_pipeline::report::versus::PairsRead;
 use kforge_pipeline::report::{self, Names, Report, StepView};
 use kforge_project::workspace::Workspace;
@@ -99,6 +100,15 @@ pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
     };
     let names = |id: &str| ready.names(id).map(|names| Names { pairs: pairs(id), ..names });
     let mut report = report::assemble(&views, &names, &reader);
+    let of_method = |id: &str| -> Vec<MethodPairs> {
+        let inputs = outcome.graph.find(id).map(|at| &outcome.graph.node(at).inputs);
+        let of = |(name, input): (&String, &InputRef)| match &input.source {
+            Source::Output { node, .. } => MethodPairs::of(name, node),
+            Source::Blob(_) => None,
+        };
+        inputs.into_iter().flatten().filter_map(of).collect()
+    };
+    report::savings::add(&mut report, &views, &of_method, &reader);
     report::rounds::add(&mut report, &views, &ready.tried(), &reader);
     report
 }

@@ -20,6 +20,7 @@
 //! | [`registry`] | where artifacts are published: OCI registries and folders |
 //! | [`install_lock`] | what is installed in a folder of somebody who uses artifacts |
 //! | [`comparison`], [`comparison_page`] | how champions of two states compare |
+//! | [`history`] | champions over the bundles that git holds |
 //! | [`affected`] | which kernels differ between the plans of two states |
 //! | [`ci`] | the document of a run in CI |
 
@@ -34,6 +35,7 @@ pub mod committed;
 pub mod comparison;
 pub mod comparison_page;
 pub mod evidence_list;
+pub mod history;
 pub mod install_lock;
 pub mod provenance;
 mod error;
@@ -56,13 +58,14 @@ pub use error::{ArchiveError, QuestionFault, Refused};
 use serde_json::Value;
 
 /// The names of this room's JSON Schemas, sorted.
-pub const SCHEMAS: [&str; 11] = [
+pub const SCHEMAS: [&str; 12] = [
     "affected",
     "artifact",
     "artifact-kernels",
     "bundle",
     "ci",
     "comparison",
+    "history",
     "holdings",
     "install-lock",
     "signature",
@@ -79,6 +82,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "bundle" => schemars::schema_for!(bundle::Document),
         "ci" => schemars::schema_for!(ci::CiReport),
         "comparison" => schemars::schema_for!(comparison::Comparison),
+        "history" => schemars::schema_for!(history::History),
         "trajectory" => schemars::schema_for!(trajectory::Trajectory),
         "signature" => schemars::schema_for!(signatures_list::SignatureView),
         "trusted" => schemars::schema_for!(signatures_list::TrustedView),

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use kforge_foundation::process::{Command, run};
+use kforge_foundation::process::{Captured, Command, run};
 
 /// Variables that git sets for its hooks. They would make the commands here use another repository or index.
 const OF_HOOKS: [&str; 5] = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"];
+
+/// Variables that change what a pattern of paths matches.
+const OF_PATHS: [&str; 4] =
+    ["GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"];
 
 /// A revision that was checked out. Dropping it removes its folder.
 #[derive(Debug)]
@@ -40,6 +44,22 @@ pub enum RevisionError {
         words: String,
         /// Its message.
         said: String,
+    },
+    /// git says more than is kept.
+    #[error("`git {words}` says more than {limit} bytes")]
+    TooLong {
+        /// Its arguments.
+        words: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// git says something that it should not.
+    #[error("`git {words}` says `{line}`, which has no meaning here")]
+    Unexpected {
+        /// Its arguments.
+        words: String,
+        /// A line of its output.
+        line: String,
     },
     /// No revision has such a name.
     #[error("`{0}` is not a revision")]
@@ -98,17 +118,22 @@ pub struct Git<'a> {
 
 impl Git<'_> {
     fn say(&self, folder: &Path, index: Option<&Path>, words: &[&str]) -> Result<String, RevisionError> {
-        let mut command = Command::new(&self.program).dir(folder).args(words);
-        for (name, value) in self.environment.iter().filter(|(name, _)| !OF_HOOKS.contains(&name.as_str())) {
+        let command = Command::new(&self.program);
+        let command = if let Some(index) = index { command.env("GIT_INDEX_FILE", index) } else { command };
+        Ok(self.output(command, folder, words)?.text().trim_end().to_string())
+    }
+
+    /// What git writes to its standard output, given a command without arguments and folder.
+    pub(super) fn output(&self, command: Command, folder: &Path, words: &[&str]) -> Result<Captured, RevisionError> {
+        let mut command = command.dir(folder).args(words);
+        let others = |name: &str| !OF_HOOKS.contains(&name) && !OF_PATHS.contains(&name);
+        for (name, value) in self.environment.iter().filter(|(name, _)| others(name)) {
             command = command.env(name, value);
-        }
-        if let Some(index) = index {
-            command = command.env("GIT_INDEX_FILE", index);
         }
         let said = run(&command, None, self.interrupted)
             .map_err(|source| RevisionError::Run { line: command.line(), source })?;
         match said.end.success() {
-            true => Ok(said.stdout.text().trim_end().to_string()),
+            true => Ok(said.stdout),
             false => Err(RevisionError::Git { words: words.join(" "), said: said.stderr.text().trim().to_string() }),
         }
     }

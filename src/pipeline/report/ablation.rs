@@ -126,6 +126,7 @@ mod tests {
             variant: "V=4".into(),
             matched: Some(matched),
             attribution: Some(attribution),
+            shapes: vec![],
         };
         let champion = ChampionReport {
             class: "all".into(),
@@ -140,6 +141,7 @@ mod tests {
             variant: "V=4".into(),
             matched: None,
             attribution: Some(Attribution { fate: Fate::NotUsed, because: String::new(), detail: None, saving: None }),
+            shapes: vec![],
         };
         let target = TargetReport {
             target: "h".into(),

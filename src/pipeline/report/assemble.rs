@@ -468,7 +468,13 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
             let Some(method) = step.labels.method.clone() else { return };
             let at =
                 report.methods.iter().position(|m| m.method == method && m.variant == variant).unwrap_or_else(|| {
-                    report.methods.push(MethodReport { method, variant, matched: None, attribution: None });
+                    report.methods.push(MethodReport {
+                        method,
+                        variant,
+                        matched: None,
+                        attribution: None,
+                        shapes: vec![],
+                    });
                     report.methods.len() - 1
                 });
             if step.kind == StepKind::Match {

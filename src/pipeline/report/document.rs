@@ -269,6 +269,21 @@ pub struct MethodReport {
     pub matched: Option<Matched>,
     /// What it is worth; none if that step gave no result.
     pub attribution: Option<Attribution>,
+    /// What it saves at each bench shape that was compared. Only all shapes together decide what it is worth.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shapes: Vec<MethodShapeReport>,
+}
+
+/// What a method saves at a bench shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MethodShapeReport {
+    /// The shape.
+    pub shape: String,
+    /// (time without - time with) / time with: median, and the ends of its 95 % interval.
+    pub saving: (f64, f64, f64),
+    /// The savings where the kernel without it came first and where the champion did, if they disagree. The saving then shows nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders_disagree: Option<(f64, f64)>,
 }
 
 impl MethodReport {

@@ -27,6 +27,7 @@ pub mod page;
 pub mod provenance;
 pub mod rounds;
 pub mod schemas;
+pub mod savings;
 pub mod score;
 pub mod search;
 pub mod single;

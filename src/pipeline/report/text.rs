@@ -240,7 +240,7 @@ pub(super) fn error_of_pass(worst: f64) -> String {
 }
 
 /// The name of a variant for display.
-pub(super) fn variant(label: &str) -> &str {
+pub(crate) fn variant(label: &str) -> &str {
     if label.is_empty() { "the only variant" } else { label }
 }
 
@@ -558,7 +558,8 @@ mod tests {
     fn counts_of_nothing_are_left_out() {
         let counts = vec![("LDG.E.128".to_string(), 4, 0), ("ST.E".to_string(), 0, 0)];
         let matched = Some(Matched { shown: Shown::Shown, counts });
-        let method = MethodReport { method: "m".into(), variant: "A=1".into(), matched, attribution: None };
+        let method =
+            MethodReport { method: "m".into(), variant: "A=1".into(), matched, attribution: None, shapes: vec![] };
         assert_eq!(seen(&method).1, "LDG.E.128 4 times, 0 without it");
     }
 
@@ -602,6 +603,7 @@ mod tests {
             variant: variant.into(),
             matched: (fate == Fate::Harmful).then(|| Matched { shown: Shown::Shown, counts: vec![] }),
             attribution: Some(Attribution { fate, because: because.into(), detail: None, saving: None }),
+            shapes: vec![],
         };
         let told = told(TargetReport {
             target: "h".into(),

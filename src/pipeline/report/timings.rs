@@ -1,13 +1,14 @@
 //! Where a build's time went, as a self-contained HTML page. Knows when steps started and how long they took; does not measure.
 //!
-//! The critical path is observed: it goes from the step that ended last back, at each step, to the required step that ended last. The time between the end of
-//! one step and the start of the next is waiting.
+//! The critical path is observed: it goes from the step that ended last back, at each step, to the step whose end let it start. That is the step that released
+//! the slot or the memory for which it waited last; for a step that waited for no slot, the required step that ended last. The time between the end of one
+//! step and the start of the next is waiting that nobody can be named for.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use kforge_types::record::event::{StepCounts, StepFinished};
+use kforge_types::record::event::{StepCounts, StepFinished, Wait, WaitReason};
 use kforge_types::record::{Outcome, StepKind};
 
 /// The page's template.
@@ -18,6 +19,8 @@ const LANE: f64 = 22.0;
 const AXIS: f64 = 20.0;
 /// Rows in the table of the slowest steps.
 const SLOWEST: usize = 20;
+/// Rows in the table of the critical path: with one slot, every step is on it.
+const PATH: usize = 100;
 
 /// The timings of a build.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +49,11 @@ struct Page {
     chart: Chart,
     bars: Vec<Bar>,
     kinds: Vec<KindRow>,
+    waits: Vec<WaitRow>,
     path: Vec<Row>,
+    /// Steps of the path, and how many of them the table leaves out.
+    on_path: usize,
+    left_out: usize,
     slowest: Vec<Row>,
 }
 
@@ -93,6 +100,16 @@ struct KindRow {
     width: f64,
 }
 
+/// What steps waited for, all together.
+#[derive(Serialize)]
+struct WaitRow {
+    reason: &'static str,
+    count: usize,
+    total: String,
+    longest: String,
+    id: String,
+}
+
 #[derive(Serialize)]
 struct Row {
     id: String,
@@ -102,6 +119,8 @@ struct Row {
     waited: String,
     took: String,
     why: String,
+    /// On the path: how it follows from the step before.
+    after: String,
     width: f64,
 }
 
@@ -141,6 +160,9 @@ pub fn page(build: &BuildTimings) -> Result<String, NotRendered> {
         chart: chart(wall, lanes.iter().max().map_or(0, |most| most + 1)),
         bars: bars(&ran, &lanes, &path, wall),
         kinds: kinds(&ran),
+        waits: waits(&ran),
+        on_path: path.len(),
+        left_out: path.len().saturating_sub(PATH),
         path: path_rows(&ran, &path),
         slowest: slowest(&ran),
     };
@@ -176,10 +198,49 @@ fn critical(ran: &[TimedStep<'_>], needs: &HashMap<String, Vec<String>>) -> Vec<
     let mut next = (0..ran.len()).max_by_key(|i| (ran[*i].end, *i));
     while let Some(i) = next.filter(|i| !path.contains(i)) {
         path.push(i);
-        next = last_needed(&ran[i].step.id, ran, &at, needs);
+        // Events of an earlier kforge name nobody.
+        next = released(ran[i].step)
+            .and_then(|(_, by)| at.get(by).copied())
+            .or_else(|| last_needed(&ran[i].step.id, ran, &at, needs));
     }
     path.reverse();
     path
+}
+
+/// The wait that ended when a step started, and the step that ended it.
+fn released(step: &StepFinished) -> Option<(&Wait, &str)> {
+    // A step waits for slots once what it needs is there, so the wait for a slot ended last.
+    let named = |wait: &'_ &Wait| wait.released_by.is_some();
+    let of_slot = |wait: &'_ &Wait| wait.reason != WaitReason::Dependency;
+    let wait = step.waits.iter().filter(named).max_by_key(|wait| of_slot(wait))?;
+    Some((wait, wait.released_by.as_deref()?))
+}
+
+/// The time that a step waited for slots and memory, in milliseconds.
+fn waited(step: &StepFinished) -> u64 {
+    step.waits.iter().filter(|wait| wait.reason != WaitReason::Dependency).map(|wait| wait.ms).sum()
+}
+
+/// What steps waited for besides what they need, in order.
+fn waits(ran: &[TimedStep<'_>]) -> Vec<WaitRow> {
+    let mut by: BTreeMap<WaitReason, Vec<(u64, &str)>> = BTreeMap::new();
+    for r in ran {
+        for wait in r.step.waits.iter().filter(|wait| wait.reason != WaitReason::Dependency && wait.ms > 0) {
+            by.entry(wait.reason).or_default().push((wait.ms, &r.step.id));
+        }
+    }
+    by.into_iter()
+        .map(|(reason, all)| {
+            let (longest, id) = all.iter().copied().max().unwrap_or_default();
+            WaitRow {
+                reason: reason.name(),
+                count: all.len(),
+                total: time(all.iter().map(|(ms, _)| ms).sum()),
+                longest: time(longest),
+                id: id.into(),
+            }
+        })
+        .collect()
 }
 
 /// The step that ended last among those that a step needs. A step that did not run is replaced by the steps that it needs, because another step with the same
@@ -305,16 +366,35 @@ fn kinds(ran: &[TimedStep<'_>]) -> Vec<KindRow> {
         .collect()
 }
 
+/// The rows of the path, of a long one those whose steps took longest.
 fn path_rows(ran: &[TimedStep<'_>], path: &[usize]) -> Vec<Row> {
-    let most = path.iter().map(|i| ran[*i].end - ran[*i].start).max().unwrap_or(0).max(1);
-    let before = std::iter::once(0).chain(path.iter().map(|i| ran[*i].end));
+    let took = |i: usize| ran[i].end - ran[i].start;
+    let mut longest = path.to_vec();
+    longest.sort_by_key(|i| std::cmp::Reverse(took(*i)));
+    longest.truncate(PATH);
+    let longest: HashSet<usize> = longest.into_iter().collect();
+    let most = path.iter().map(|i| took(*i)).max().unwrap_or(0).max(1);
+    let before = std::iter::once(None).chain(path.iter().map(|i| Some(&ran[*i])));
     path.iter()
         .zip(before)
+        .filter(|(i, _)| longest.contains(i))
         .map(|(i, before)| {
             let r = &ran[*i];
-            Row { waited: time(r.start.saturating_sub(before)), width: percent(r.end - r.start, most), ..row(r) }
+            let gap = r.start.saturating_sub(before.map_or(0, |before| before.end));
+            Row { waited: time(gap), after: after(r, before), width: percent(took(*i), most), ..row(r) }
         })
         .collect()
+}
+
+/// How a step on the path follows from the one before it.
+fn after(r: &TimedStep<'_>, before: Option<&TimedStep<'_>>) -> String {
+    let Some(before) = before else { return String::new() };
+    match released(r.step) {
+        Some((wait, by)) if by == before.step.id && wait.reason != WaitReason::Dependency => {
+            format!("waited {} for {}, which the step before held", time(wait.ms), wait.reason.name())
+        }
+        _ => "needs the step before".into(),
+    }
 }
 
 fn slowest(ran: &[TimedStep<'_>]) -> Vec<Row> {
@@ -333,7 +413,8 @@ fn row(r: &TimedStep<'_>) -> Row {
         kind: r.step.kind.name(),
         color: r.step.kind.descriptor().color,
         started: time(r.start),
-        waited: String::new(),
+        waited: time(waited(r.step)),
+        after: String::new(),
         took: time(r.end - r.start),
         why: why.unwrap_or_default(),
         width: 0.0,
@@ -377,6 +458,14 @@ mod tests {
             interrupted: false,
             duration_ms: took,
             started_ms: Some(start),
+            waits: vec![],
+        }
+    }
+
+    fn waiting(step: StepFinished, reason: WaitReason, ms: u64, by: &str) -> StepFinished {
+        StepFinished {
+            waits: [step.waits.clone(), vec![Wait { reason, ms, released_by: Some(by.into()) }]].concat(),
+            ..step
         }
     }
 
@@ -414,6 +503,63 @@ mod tests {
         assert_eq!(placed, [("j/compile", 0), ("k/compile", 1), ("j/verify", 1), ("k/verify", 0)]);
         let path: Vec<&str> = critical(&ran, &build.needs).iter().map(|i| ran[*i].step.id.as_str()).collect();
         assert_eq!(path, ["j/compile", "k/verify"]);
+    }
+
+    #[test]
+    fn the_path_follows_who_held_the_slot_and_says_so() {
+        // Three compilations for one slot, and a step that needs the first of them and waits for a device.
+        let slot = |id: &str, start: u64, by: &str| waiting(step(id, start, 300), WaitReason::Processor, start, by);
+        let verify = waiting(step("k/verify", 900, 50), WaitReason::Dependency, 300, "k/compile");
+        let verify = waiting(verify, WaitReason::Device, 600, "i/bench");
+        let steps = vec![
+            step("k/compile", 0, 300),
+            slot("j/compile", 300, "k/compile"),
+            waiting(
+                waiting(step("i/bench", 600, 300), WaitReason::Dependency, 10, "k/compile"),
+                WaitReason::Processor,
+                590,
+                "j/compile",
+            ),
+            verify,
+        ];
+        let needs = [("k/verify".to_string(), vec!["k/compile".to_string()])].into();
+        let build = BuildTimings { steps, needs, wall_ms: 1000, jobs: 1, ..build() };
+        let ran: Vec<TimedStep<'_>> = build
+            .steps
+            .iter()
+            .map(|s| TimedStep { step: s, start: s.started_ms.unwrap(), end: s.started_ms.unwrap() + s.duration_ms })
+            .collect();
+        let ids = |path: &[usize]| path.iter().map(|i| ran[*i].step.id.clone()).collect::<Vec<_>>();
+        let path = critical(&ran, &build.needs);
+        assert_eq!(ids(&path), ["k/compile", "j/compile", "i/bench", "k/verify"]);
+        let after: Vec<String> = path_rows(&ran, &path).into_iter().map(|row| row.after).collect();
+        assert_eq!(after[0], "");
+        assert_eq!(after[2], "waited 590 ms for a processor slot, which the step before held");
+        assert_eq!(after[3], "waited 600 ms for a device slot, which the step before held");
+        let all: Vec<(&str, usize, String)> =
+            waits(&ran).into_iter().map(|row| (row.reason, row.count, row.total)).collect();
+        assert_eq!(all, [("a processor slot", 2, "890 ms".into()), ("a device slot", 1, "600 ms".into())]);
+        // Without who held what, as in the events of an earlier kforge, the path follows what steps need.
+        let old: Vec<StepFinished> = build.steps.iter().map(|s| StepFinished { waits: vec![], ..s.clone() }).collect();
+        let ran: Vec<TimedStep<'_>> = old
+            .iter()
+            .map(|s| TimedStep { step: s, start: s.started_ms.unwrap(), end: s.started_ms.unwrap() + s.duration_ms })
+            .collect();
+        assert_eq!(ids(&critical(&ran, &build.needs)), ["k/compile", "k/verify"]);
+        let page = page(&build).unwrap();
+        assert!(page.contains("which the step before held") && page.contains("a device slot"), "{page}");
+    }
+
+    #[test]
+    fn of_a_long_path_the_steps_that_took_longest_are_shown() {
+        let id = |n: u64| format!("k{n}/compile");
+        let steps = (0..120u64).map(|n| {
+            let one = step(&id(n), n * 10, if n % 6 == 0 { 2 } else { 9 });
+            if n == 0 { one } else { waiting(one, WaitReason::Processor, n * 10, &id(n - 1)) }
+        });
+        let build = BuildTimings { steps: steps.collect(), needs: HashMap::new(), ..build() };
+        let page = page(&build).unwrap();
+        assert!(page.contains("20 of the 120 steps on the path, which took least, are left out."), "{page}");
     }
 
     #[test]

@@ -188,6 +188,60 @@ impl std::iter::Sum for VerdictCounts {
     }
 }
 
+/// What a step waits for before it starts. Where a step lacks several, its time counts for the last of them in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitReason {
+    /// The steps that it needs, or the step whose result added it to the plan.
+    Dependency,
+    /// A slot of pure steps.
+    PureSlot,
+    /// A processor slot.
+    Processor,
+    /// Memory that running steps are expected to need.
+    Memory,
+    /// The end of steps that load the processors, or of measurements, where both are kept apart.
+    Quiet,
+    /// A slot of a device.
+    Device,
+}
+
+impl WaitReason {
+    /// Every reason, in order.
+    pub const ALL: [WaitReason; 6] = [
+        WaitReason::Dependency,
+        WaitReason::PureSlot,
+        WaitReason::Processor,
+        WaitReason::Memory,
+        WaitReason::Quiet,
+        WaitReason::Device,
+    ];
+
+    /// The reason in words, after "waited for".
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitReason::Dependency => "what it needs",
+            WaitReason::PureSlot => "a slot of pure steps",
+            WaitReason::Processor => "a processor slot",
+            WaitReason::Memory => "memory",
+            WaitReason::Quiet => "quiet processors",
+            WaitReason::Device => "a device slot",
+        }
+    }
+}
+
+/// How long a step waited for something before it started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Wait {
+    /// What for.
+    pub reason: WaitReason,
+    /// How long, in milliseconds.
+    pub ms: u64,
+    /// The step whose end ended the wait, by its id; none if that is not known, and for every wait but the last for a resource and that for dependencies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released_by: Option<String>,
+}
+
 /// A step that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepFinished {
@@ -228,6 +282,10 @@ pub struct StepFinished {
     pub duration_ms: u64,
     /// When it started, in milliseconds after the start of the build; none if it was not executed.
     pub started_ms: Option<u64>,
+    /// What it waited for before it started, from the start of the build on, each reason once and in their order. Empty if it was not executed, and in events of
+    /// an earlier kforge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
 }
 
 /// One line of `--message-format json`.

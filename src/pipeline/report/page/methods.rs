@@ -6,11 +6,11 @@ use super::plot::{self, Axis, Dot};
 use super::seat::Seat;
 use super::table::{forest, number, section};
 use super::units::digits;
-use crate::report::document::MethodReport;
+use crate::report::document::{MethodReport, MethodShapeReport};
 use kforge_types::record::params::{Fate, Shown};
 
-/// The section; nothing if no champion uses a method.
-pub(super) fn methods(h: &mut Html, seats: &[Seat<'_>]) {
+/// The section; nothing if no champion uses a method. At most so many shapes of each method are shown, and none where that is one.
+pub(super) fn methods(h: &mut Html, seats: &[Seat<'_>], most: usize) {
     let mut rows: Vec<(&Seat<'_>, &MethodReport)> = seats
         .iter()
         .flat_map(|seat| seat.target.methods_of_champions().map(move |method| (seat, method)))
@@ -20,10 +20,13 @@ pub(super) fn methods(h: &mut Html, seats: &[Seat<'_>]) {
         return;
     }
     rows.sort_by(|a, b| (&a.1.method, a.0.at).cmp(&(&b.1.method, b.0.at)));
-    let savings = rows.iter().filter_map(|(_, method)| method.attribution.as_ref()?.saving);
+    let shapes = |method: &'_ MethodReport| if method.shapes.len() < 2 || most < 2 { 0 } else { most };
+    let of_all = rows.iter().filter_map(|(_, method)| method.attribution.as_ref()?.saving);
+    let of_shapes = rows.iter().flat_map(|(_, method)| method.shapes.iter().take(shapes(method)).map(|one| one.saving));
+    let savings = of_all.chain(of_shapes);
     let axis = Axis::linear(savings.flat_map(|(median, low, high)| [median, low, high]), 0.0);
     let about = "The time that each champion would lose without the method, from pairs, with intervals of 95 %; the line is no difference. Methods are left out \
-                 one at a time, so savings do not add up. ● effective, ○ any other result.";
+                 one at a time, so savings do not add up. ● effective, ○ any other result, ◆ at one shape; only all shapes together decide.";
     section(h, "methods", "Methods", about, |h| {
         let columns = [
             ("kernel", false),
@@ -45,6 +48,9 @@ pub(super) fn methods(h: &mut Html, seats: &[Seat<'_>]) {
                     h.open("tr", &[], |h| h.leaf("th", &[("scope", &"rowgroup"), ("colspan", &6)], last));
                 }
                 h.open("tr", &[], |h| row(h, &axis, seat, method));
+                for one in method.shapes.iter().take(shapes(method)) {
+                    h.open("tr", &[], |h| at_shape(h, &axis, one));
+                }
             }
         });
     });
@@ -85,4 +91,15 @@ fn row(h: &mut Html, axis: &Axis, seat: &Seat<'_>, method: &MethodReport) {
             plot::interval(h, axis, median, Some((low, high)), dot);
         }
     });
+}
+
+/// What the method of the row above saves at a shape.
+fn at_shape(h: &mut Html, axis: &Axis, one: &MethodShapeReport) {
+    let (median, low, high) = one.saving;
+    let share = |value: f64| digits(100.0 * value, 3);
+    h.leaf("td", &[], format!("at {}", one.shape));
+    number(h, format!("{} %", share(median)));
+    number(h, format!("{} to {} %", share(low), share(high)));
+    h.leaf("td", &[("colspan", &2)], if one.orders_disagree.is_some() { "the two orders disagree" } else { "" });
+    h.open("td", &[], |h| plot::interval(h, axis, median, Some((low, high)), Dot::Diamond));
 }

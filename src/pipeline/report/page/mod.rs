@@ -38,7 +38,7 @@ pub(crate) mod table;
 pub(crate) mod units;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -131,7 +131,7 @@ fn body(h: &mut Html, report: &Report, seats: &[Seat<'_>]) {
     speedups::speedups(&mut sections, seats, most.compared);
     scores::section_of(&mut sections, report);
     roofline::roofline(&mut sections, seats);
-    methods::methods(&mut sections, seats);
+    methods::methods(&mut sections, seats, most.compared);
     let mut last = Html::default();
     sources::sources(&mut last, report, seats);
     let used = sections.len() + last.len() + STYLE.len() + SCRIPT.len() + AROUND;

@@ -2,7 +2,7 @@
 
 mod hostile;
 mod numbers;
-mod read;
+pub(crate) mod read;
 mod synthetic;
 
 use super::page;

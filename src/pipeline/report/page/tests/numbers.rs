@@ -226,8 +226,20 @@ fn roofline(report: &Value, table: &Table, compared: &mut Compared) {
 }
 
 fn methods(report: &Value, table: &Table, compared: &mut Compared) {
-    for row in table.rows.iter().filter(|row| row.len() == 6) {
-        let saving = &target(report, &row[0].text)["methods"][0]["attribution"]["saving"];
+    let mut method = &Value::Null;
+    for row in &table.rows {
+        let saving = match row.len() {
+            6 => {
+                method = &target(report, &row[0].text)["methods"][0];
+                &method["attribution"]["saving"]
+            }
+            // A shape of the method above.
+            5 => {
+                let mut shapes = method["shapes"].as_array().unwrap().iter();
+                &shapes.find(|one| row[0].text == format!("at {}", one["shape"].as_str().unwrap())).unwrap()["saving"]
+            }
+            _ => continue,
+        };
         compared.number(&row[1], f(&saving[0]));
         compared.ends(&row[2], (f(&saving[1]), f(&saving[2])));
     }

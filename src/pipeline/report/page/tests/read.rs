@@ -2,36 +2,36 @@
 
 /// A page as a program reads it.
 #[derive(Debug, Default)]
-pub(super) struct Page {
-    pub(super) tables: Vec<Table>,
-    pub(super) ids: Vec<String>,
-    pub(super) links: Vec<String>,
+pub(crate) struct Page {
+    pub(crate) tables: Vec<Table>,
+    pub(crate) ids: Vec<String>,
+    pub(crate) links: Vec<String>,
     /// The names of all elements, in order.
-    pub(super) elements: Vec<String>,
+    pub(crate) elements: Vec<String>,
     /// The names of all attributes, in order.
-    pub(super) attributes: Vec<String>,
+    pub(crate) attributes: Vec<String>,
     /// All text outside of style and script.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// A table.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    pub(super) label: String,
+pub(crate) struct Table {
+    pub(crate) label: String,
     /// The heading of the third level before it.
-    pub(super) about: String,
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Vec<Cell>>,
+    pub(crate) about: String,
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<Vec<Cell>>,
 }
 
 /// A cell.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Cell {
-    pub(super) text: String,
-    pub(super) small: Vec<String>,
-    pub(super) numeric: bool,
-    pub(super) group: bool,
-    pub(super) value: Option<String>,
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) small: Vec<String>,
+    pub(crate) numeric: bool,
+    pub(crate) group: bool,
+    pub(crate) value: Option<String>,
 }
 
 const OMITTED: [&str; 8] = ["td", "th", "tr", "li", "dt", "dd", "thead", "tbody"];
@@ -74,7 +74,7 @@ fn tag(text: &str) -> (String, Vec<(String, String)>, bool) {
 }
 
 impl Page {
-    pub(super) fn read(text: &str) -> Page {
+    pub(crate) fn read(text: &str) -> Page {
         let mut page = Page::default();
         let mut open: Vec<String> = vec![];
         let (mut label, mut heading, mut small) = (String::new(), String::new(), 0);

@@ -151,6 +151,10 @@ fn methods(kernel: usize) -> Value {
         "attribution": {
             "fate": "effective", "because": "saves at least 1.0 %", "saving": [saving, saving - 0.011, saving + 0.013],
         },
+        "shapes": [
+            { "shape": "large", "saving": [saving + 0.031, saving + 0.022, saving + 0.047] },
+            { "shape": "small", "saving": [saving - 0.024, saving - 0.037, saving - 0.018], "orders_disagree": [saving, 0.0] },
+        ],
     }])
 }
 
