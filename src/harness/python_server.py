@@ -1,5 +1,5 @@
-"""Imports libraries once, and makes a copy of itself for each call. kforge puts `known.py` before this file and runs both as `python -c PROGRAM START`. START is
-JSON. Each line of standard input is a request; each line of standard output says how a copy ended. Copies write to standard error.
+"""Imports libraries once, and makes a copy of itself for each call. kforge puts `known.py` before this file and runs both as `python -c PROGRAM START`. START
+is JSON. Each line of standard input is a request; each line of standard output says how a copy ended. Copies write to standard error.
 
 A copy confines itself before it reads the program of its call, so that it can do no more than a process that was confined when it started. This process runs
 no code of a package.

@@ -10,7 +10,8 @@
 //! | it ends with the worker, and at its time limit | the process ends when its input ends, and copies end with the process; a time limit kills all of them |
 //! | what is imported is what the driver admits | the imports run by the same finder, and a copy has that of its own call |
 //!
-//! If the libraries cannot be imported, or leave a thread running, the process imports nothing. Each copy then imports them itself, as a program of its own would.
+//! If the libraries cannot be imported, or leave a thread running, the process imports nothing. Each copy then imports them itself, as a program of its own
+//! would.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,5 +1,5 @@
-"""Imports numpy for kforge, and nothing from elsewhere. `call` says where it is. kforge puts this file before `driver.py`; the process that imports numpy once for
-many calls runs it alone.
+"""Imports numpy for kforge, and nothing from elsewhere. `call` says where it is. kforge puts this file before `driver.py`; the process that imports numpy once
+for many calls runs it alone.
 """
 
 import importlib.util

@@ -1,5 +1,5 @@
-"""Imports PyTorch on the processor for kforge, and nothing from elsewhere. `call` says where it is. kforge puts this file before `torch_call.py`; the process that
-imports PyTorch once for many calls runs it alone.
+"""Imports PyTorch on the processor for kforge, and nothing from elsewhere. `call` says where it is. kforge puts this file before `torch_call.py`; the process
+that imports PyTorch once for many calls runs it alone.
 """
 
 import ctypes
