@@ -381,6 +381,16 @@ fn a_word_that_is_no_command_is_a_plugin_an_alias_or_a_mistake() {
 }
 
 #[test]
+fn an_unknown_command_of_a_command_names_those_that_it_has() {
+    let place = Place::empty();
+    let said = place.run("config set build.jobs 4").expect(2).says("there is no command `kforge config set`");
+    said.says("`.kforge/config.toml`").says("`kforge help config`");
+    place.run("help config").expect(0).prints(".kforge/config.toml").prints("KFORGE_BUILD_JOBS");
+    place.run("config lst").expect(2).says("there is no command `kforge config lst`").says("`kforge config list`?");
+    place.run("cache frobnicate").expect(2).says("`kforge cache` has the commands ");
+}
+
+#[test]
 fn what_no_toolchain_is_locked_for_is_said_by_what_compiles_and_not_by_what_looks() {
     let place = Place::tiny();
     place.run("build").expect(0);
