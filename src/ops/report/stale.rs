@@ -27,7 +27,8 @@ pub(super) fn mark(session: &Session, report: &mut Report) {
     let Some(built) = &report.built else { return };
     // What a build did not get to is new, and that is no change.
     let whole = !report.has_failed() && !built.interrupted;
-    match changes(session, &LastRequest::of_report(&built.selected), whole) {
+    // The build said what there is to say about bundles and manifests.
+    match changes(&session.unheard(), &LastRequest::of_report(&built.selected), whole) {
         Ok(changes) => changes.iter().for_each(|change| apply(report, change)),
         Err(error) => session.reporter.warn(Warning::NotCompared { why: error.to_string() }),
     }
