@@ -9,6 +9,7 @@ use crate::{Error, Session};
 use kforge_engine::DryRun;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::Report;
+use kforge_pipeline::report::field_words::words;
 use kforge_types::record::StepKind;
 use kforge_types::record::event::{Labels, Why};
 
@@ -82,7 +83,10 @@ fn told(id: &str, kind: StepKind, why: &Why, whole: bool) -> Option<String> {
                 (_, None) => format!("`{file}` was removed since this was built"),
                 _ => format!("`{file}` was edited since this was built"),
             },
-            None => format!("`{field}` of `{id}` has changed since this was built"),
+            None => match words(field) {
+                Some(words) => format!("the {words} changed since this was built"),
+                None => format!("`{field}` of `{id}` has changed since this was built"),
+            },
         }),
         ("new", _) if whole => Some(format!("`{id}` was added since this was built")),
         _ => None,
@@ -139,7 +143,9 @@ mod tests {
         assert!(of(why("changed", file, None, Some("b")), true).unwrap().contains("was added"));
         assert!(of(why("changed", file, Some("a"), None), true).unwrap().contains("was removed"));
         assert!(
-            of(why("changed", Some("params.std"), Some("a"), Some("b")), true).unwrap().contains("`params.std` of")
+            of(why("changed", Some("params.std"), Some("a"), Some("b")), true)
+                .unwrap()
+                .contains("the C++ standard changed")
         );
         assert!(of(why("changed", Some("implementation"), None, None), true).unwrap().contains("executes generate"));
         for lost in ["forgotten", "not-cached", "remeasure"] {

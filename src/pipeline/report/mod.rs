@@ -14,6 +14,7 @@ pub mod difference_text;
 pub mod document;
 pub mod explanation;
 pub mod exports;
+pub mod field_words;
 pub mod fit;
 pub mod imported;
 pub mod imported_tasks;
