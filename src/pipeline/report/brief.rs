@@ -254,7 +254,8 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
         out.push(("optimized", DIM, rounds_text::summary(rounds)));
     }
     for champion in &target.champions {
-        if champion.variant.is_none() {
+        // What failed has a line of its own, which says more.
+        if champion.variant.is_none() && !is_failed(target) {
             out.push(("no champion", BAD, champion.because.clone()));
         }
         out.extend(target.not_confirmed(champion).into_iter().map(|line| ("unconfirmed", OPEN, line)));
@@ -430,6 +431,21 @@ mod tests {
         );
         let names: Vec<String> = failed(&report).into_iter().map(|failed| failed.kernel).collect();
         assert_eq!(names, ["wrong", "broken"]);
+    }
+
+    #[test]
+    fn what_failed_is_not_also_without_a_champion() {
+        let none = |because: &str| {
+            let champion = ChampionReport { variant: None, because: because.into(), ..champion("all", "") };
+            TargetReport { champions: vec![champion], ..passed("V=1") }
+        };
+        let mut wrong = none("every variant that serves it is wrong");
+        wrong.variants = (1, 0, 1);
+        wrong.shapes = vec![shape("ragged", Verdict::Fail("off".into()))];
+        let text = told(vec![("wrong", wrong), ("open", none("no variant serves it"))]);
+        assert!(text.contains("  no champion open on cpu: no variant serves it\n"), "{text}");
+        assert!(text.ends_with("  fail wrong on cpu: 1 of 1 variant is wrong at ragged\n"), "{text}");
+        assert!(!text.contains("every variant that serves it"), "{text}");
     }
 
     #[test]
