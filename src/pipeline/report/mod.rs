@@ -12,6 +12,7 @@ pub mod classes;
 pub mod difference;
 pub mod difference_text;
 pub mod document;
+pub mod earlier;
 pub mod explanation;
 pub mod exports;
 pub mod field_words;
