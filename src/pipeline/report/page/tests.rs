@@ -8,7 +8,7 @@ mod synthetic;
 use super::page;
 use crate::report::earlier::EarlierReport;
 use read::Page;
-use synthetic::synthetic;
+use synthetic::{CHAMPION, synthetic};
 
 #[test]
 fn a_page_of_a_hundred_kernels_is_small_and_whole() {
@@ -55,6 +55,17 @@ fn failures_come_first_and_verdicts_differ_without_colour() {
         let row = ladder.rows.iter().find(|row| row[0].text.trim().starts_with(*sign)).unwrap();
         assert!(row[2].text.contains(&format!("{sign} {word}")), "{}", row[2].text);
     }
+}
+
+#[test]
+fn labels_of_variants_may_break_after_each_tunable_wherever_they_stand() {
+    let text = page(&synthetic(13));
+    let broken = CHAMPION.replace(',', ",<wbr>");
+    assert!(
+        text.contains(&format!("<code>{broken}</code>")) && text.contains(&format!("champion {broken}")),
+        "{broken}"
+    );
+    assert!(text.contains(&format!("</b> {broken} at tails")), "beside what fails");
 }
 
 #[test]
