@@ -82,6 +82,13 @@ fn a_time_of_an_earlier_version_is_said_to_be_one() {
 }
 
 #[test]
+#[ignore = "second tier: prints the page that `.ci/pages` opens in browsers"]
+#[expect(clippy::print_stdout, reason = "the script reads it there")]
+fn a_page_of_a_hundred_kernels_for_browsers() {
+    println!("{}", page(&synthetic(100)));
+}
+
+#[test]
 fn every_link_leads_to_a_place_on_the_page() {
     let read = Page::read(&page(&synthetic(30)));
     assert!(read.links.len() > 30);
