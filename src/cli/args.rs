@@ -266,6 +266,9 @@ pub enum Command {
     /// Build what the changes since a revision touch, require evidence, and compare champions
     Ci(CiArgs),
     /// Show settings and where they come from
+    ///
+    /// A setting is set in a file: `.kforge/config.toml` in this folder or one above it, or `config.toml` in the home. `build.jobs` is `jobs` in the
+    /// table `[build]` there. A variable, such as KFORGE_BUILD_JOBS, comes before files, and `--config build.jobs=4` before variables.
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print the path of the manifest

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use super::screen::Screen;
 use super::words::bytes;
 
 /// A terminal with fewer columns gets a short bar.
@@ -92,7 +93,7 @@ impl Bar {
         self.bar.set_message(running);
         if is_first {
             // Shown only now: a bar that is drawn before its length is set reads `0/0`.
-            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+            self.bar.set_draw_target(target());
         }
     }
 
@@ -129,6 +130,14 @@ impl Bar {
         *self.aside.lock().unwrap_or_else(PoisonError::into_inner) = Aside::default();
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();
+    }
+}
+
+/// Where a bar is drawn: on standard error, if that is a terminal.
+fn target() -> ProgressDrawTarget {
+    match Screen::of_standard_error() {
+        Some(screen) => ProgressDrawTarget::term_like_with_hz(Box::new(screen), 10),
+        None => ProgressDrawTarget::hidden(),
     }
 }
 

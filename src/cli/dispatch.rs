@@ -18,6 +18,7 @@ use super::context::Context;
 use super::events::Listener;
 use super::exit::Exit;
 use kforge_foundation::base::Digest;
+use kforge_foundation::base::diag::closest;
 use kforge_foundation::config::{Environment, Settings};
 use kforge_ops::{Options, Session, Worker};
 
@@ -82,7 +83,7 @@ fn advised(mut error: clap::Error, words: &[OsString]) -> clap::Error {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
             error
         }
-        None => unknown_command(&error).unwrap_or(error),
+        None => unknown_command(&error, &command, called).unwrap_or(error),
     }
 }
 
@@ -92,11 +93,35 @@ fn selects(command: &clap::Command) -> bool {
     ["kernel", "package", "operator"].into_iter().all(has)
 }
 
-/// The error of `help` for an unknown command, worded as if that command itself had been run.
-fn unknown_command(error: &clap::Error) -> Option<clap::Error> {
+/// The error for an unknown command of `help`, worded as if that command itself had been run, or of a command that has commands of its own.
+fn unknown_command(error: &clap::Error, all: &clap::Command, called: Option<&clap::Command>) -> Option<clap::Error> {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    if let Some(called) = called.filter(|called| called.has_subcommands()) {
+        let (own, of) = (all.get_name(), called.get_name());
+        let names: Vec<&str> = called.get_subcommands().map(clap::Command::get_name).filter(|n| *n != "help").collect();
+        let advice = match (of, closest(name, names.iter().copied())) {
+            ("config", _) if name == "set" => {
+                "settings are set in a file such as `.kforge/config.toml`; `kforge help config` says more".into()
+            }
+            (_, Some(best)) => format!("did you mean `{own} {of} {best}`?"),
+            _ => format!("`{own} {of}` has the commands {}", listed(&names)),
+        };
+        return Some(clap::Error::raw(
+            error.kind(),
+            format!("there is no command `{own} {of} {name}`\nhelp: {advice}\n"),
+        ));
+    }
     let helps = commands::external::helps(name, std::iter::empty());
     Some(clap::Error::raw(error.kind(), format!("there is no command `{name}`\n{helps}")))
+}
+
+/// Names for a message: `list` and `get`.
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
 }
 
 /// Parses the words and replaces an alias from the settings. Built-in commands take precedence, and an alias is expanded once.

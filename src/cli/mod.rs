@@ -2,6 +2,7 @@
 
 pub mod args;
 mod agent_progress;
+mod screen;
 mod bar;
 mod browser;
 pub mod commands;

@@ -1,12 +1,16 @@
 //! How far a build is, for a progress bar: the steps in all, those that have ended, and how long the others will take if each takes as long as it did before.
 //! Knows durations of earlier runs and processor slots; schedules nothing.
 //!
-//! The time that is left is the longest of three: what the open steps need of processors, over the slots; what those at a device need, which take turns; and
-//! the longest path among the steps that are ready or run. An open step may turn out to be fresh, so the time is an upper estimate, and falls when that is
-//! known. There is none without a basis: if more than a tenth of the open steps have a kind that never ran in this workspace.
+//! The time that is left is the longest of three: what the open steps need of processors, over the slots; what those at devices need, which take turns; and the
+//! longest path among the steps that are ready or run. Steps that may use the same devices share these, so two classes of devices work side by side. An open
+//! step may turn out to be fresh, so the time is an upper estimate, and falls when that is known. There is none without a basis: if more than a tenth of the
+//! open steps have a kind that never ran in this workspace.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use kforge_types::record::Uuids;
 
 use super::{Graph, Index, Memory};
 
@@ -77,8 +81,15 @@ enum Expected {
     Unknown,
     /// Milliseconds of a processor slot.
     Processor(u64),
-    /// Milliseconds at a device.
-    Device(u64),
+    /// Milliseconds at one of the devices of a group.
+    Device(usize, u64),
+}
+
+/// Devices that suit the same steps, and the open work of these steps.
+#[derive(Debug)]
+struct Group {
+    devices: Uuids,
+    ms: u64,
 }
 
 /// The work that is left.
@@ -86,7 +97,7 @@ enum Expected {
 pub(super) struct Left {
     of: Vec<Expected>,
     processor_ms: u64,
-    device_ms: u64,
+    groups: Vec<Group>,
     known: u64,
     unknown: u64,
 }
@@ -97,20 +108,31 @@ impl Left {
         for index in self.of.len() as Index..graph.len() as Index {
             let node = graph.node(index);
             let runs = is_open(index) && node.kind.lane().is_some() && node.unavailable.is_none();
-            let expected = match memory.duration(&node.id, node.kind).filter(|_| runs) {
+            let expected = match (memory.duration(&node.id, node.kind).filter(|_| runs), &node.resources.device) {
                 _ if !runs => Expected::Nothing,
-                None => Expected::Unknown,
-                Some(ms) if node.resources.device.is_some() => Expected::Device(ms),
-                Some(ms) => Expected::Processor(ms),
+                (None, _) => Expected::Unknown,
+                (Some(ms), Some(devices)) => Expected::Device(self.group(devices), ms),
+                (Some(ms), None) => Expected::Processor(ms),
             };
             match expected {
                 Expected::Nothing => {}
                 Expected::Unknown => self.unknown += 1,
                 Expected::Processor(ms) => (self.known, self.processor_ms) = (self.known + 1, self.processor_ms + ms),
-                Expected::Device(ms) => (self.known, self.device_ms) = (self.known + 1, self.device_ms + ms),
+                Expected::Device(group, ms) => {
+                    self.known += 1;
+                    self.groups[group].ms += ms;
+                }
             }
             self.of.push(expected);
         }
+    }
+
+    /// The place of the group of these devices.
+    fn group(&mut self, devices: &Uuids) -> usize {
+        self.groups.iter().position(|group| group.devices == *devices).unwrap_or_else(|| {
+            self.groups.push(Group { devices: devices.clone(), ms: 0 });
+            self.groups.len() - 1
+        })
     }
 
     /// A node has ended, or another one runs in its place.
@@ -120,14 +142,17 @@ impl Left {
             Expected::Nothing => {}
             Expected::Unknown => self.unknown -= 1,
             Expected::Processor(ms) => (self.known, self.processor_ms) = (self.known - 1, self.processor_ms - ms),
-            Expected::Device(ms) => (self.known, self.device_ms) = (self.known - 1, self.device_ms - ms),
+            Expected::Device(group, ms) => {
+                self.known -= 1;
+                self.groups[group].ms -= ms;
+            }
         }
     }
 
     /// The milliseconds of a processor or device that an open node is expected to need in all.
     fn expected_ms(&self, index: Index) -> u64 {
         match self.of.get(index as usize) {
-            Some(Expected::Processor(ms) | Expected::Device(ms)) => *ms,
+            Some(Expected::Processor(ms) | Expected::Device(_, ms)) => *ms,
             _ => 0,
         }
     }
@@ -144,17 +169,27 @@ impl Left {
         if open == 0 || self.unknown * 10 > open {
             return None;
         }
-        let (mut processor_ms, mut device_ms) = (self.processor_ms, self.device_ms);
+        let mut processor_ms = self.processor_ms;
+        let mut at_devices: Vec<u64> = self.groups.iter().map(|group| group.ms).collect();
         for (index, since) in running {
             let done = self.expected_ms(index).min(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
             match self.of.get(index as usize) {
-                Some(Expected::Device(_)) => device_ms -= done,
+                Some(Expected::Device(group, _)) => at_devices[*group] -= done,
                 Some(Expected::Processor(_)) => processor_ms -= done,
                 _ => {}
             }
         }
-        let ms = (processor_ms / u64::from(slots.max(1))).max(device_ms).max(path_ms);
+        let ms = (processor_ms / u64::from(slots.max(1))).max(self.device_ms(&at_devices)).max(path_ms);
         Some(Duration::from_millis(ms))
+    }
+
+    /// The milliseconds until the devices have done the work of each group: no less than what its own devices need for it, and no less than what all devices
+    /// need for all of it, because groups may share devices.
+    fn device_ms(&self, at_devices: &[u64]) -> u64 {
+        let shared = |ms: u64, devices: usize| ms / (devices.max(1) as u64);
+        let all: BTreeSet<&String> = self.groups.iter().flat_map(|group| group.devices.iter()).collect();
+        let longest = self.groups.iter().zip(at_devices).map(|(group, ms)| shared(*ms, group.devices.len())).max();
+        longest.unwrap_or(0).max(shared(at_devices.iter().sum(), all.len()))
     }
 }
 
@@ -166,7 +201,9 @@ mod tests {
     use kforge_types::record::StepKind;
     use kforge_types::record::event::Labels;
 
-    fn node(id: &str, kind: StepKind, on_device: bool) -> Node {
+    /// A node that may use one of some devices, or that uses none.
+    fn node(id: &str, kind: StepKind, devices: &[&str]) -> Node {
+        let devices: Uuids = devices.iter().map(|uuid| (*uuid).to_string()).collect();
         Node {
             id: id.into(),
             labels: Labels::default(),
@@ -175,7 +212,7 @@ mod tests {
             params: serde_json::Value::Null,
             inputs: [].into(),
             after: vec![],
-            resources: Resources { device: on_device.then(Default::default), ..Resources::default() },
+            resources: Resources { device: Some(devices).filter(|of| !of.is_empty()), ..Resources::default() },
             product: None,
             time_limit_s: 1,
             unavailable: None,
@@ -185,17 +222,17 @@ mod tests {
     }
 
     fn graph(missing: bool) -> Graph {
-        let mut lacking = node("elsewhere", StepKind::Bench, true);
+        let mut lacking = node("elsewhere", StepKind::Bench, &["h"]);
         lacking.unavailable = Some("no device".into());
         let mut nodes = vec![
-            node("a", StepKind::Compile, false),
-            node("b", StepKind::Compile, false),
-            node("c", StepKind::Bench, true),
-            node("pure", StepKind::Judge, false),
+            node("a", StepKind::Compile, &[]),
+            node("b", StepKind::Compile, &[]),
+            node("c", StepKind::Bench, &["h"]),
+            node("pure", StepKind::Judge, &[]),
             lacking,
         ];
         if missing {
-            nodes.push(node("d", StepKind::Oracle, false));
+            nodes.push(node("d", StepKind::Oracle, &[]));
         }
         Graph::new(nodes).unwrap()
     }
@@ -221,6 +258,31 @@ mod tests {
         left.ends(a);
         left.ends(a);
         assert_eq!(of(&left, 1), 4);
+    }
+
+    #[test]
+    fn devices_of_two_classes_work_side_by_side() {
+        let of = |steps: &[(&'static str, &[&str], u64)]| {
+            let nodes = steps.iter().map(|(id, devices, _)| node(id, StepKind::Bench, devices)).collect();
+            let memory = seconds(&steps.iter().map(|(id, _, s)| (*id, *s)).collect::<Vec<_>>());
+            let graph = Graph::new(nodes).unwrap();
+            let mut left = Left::default();
+            left.update(&graph, &memory, |_| true);
+            (left, graph)
+        };
+        let took = |left: &Left| left.time(1, std::iter::empty(), 0).unwrap().as_secs();
+        let (mut left, graph) = of(&[("a", &["h"], 8), ("b", &["h"], 4), ("c", &["b"], 10), ("d", &["b"], 1)]);
+        assert_eq!(took(&left), 12, "the other class takes 11 s meanwhile");
+        let running = [(graph.find("a").unwrap(), Duration::from_secs(5))];
+        assert_eq!(left.time(1, running.into_iter(), 0).unwrap().as_secs(), 11, "7 s of one class are left");
+        left.ends(graph.find("c").unwrap());
+        assert_eq!(took(&left), 12);
+        left.ends(graph.find("a").unwrap());
+        assert_eq!(took(&left), 4);
+        let (left, _) = of(&[("a", &["x", "y"], 8), ("b", &["x", "y"], 4)]);
+        assert_eq!(took(&left), 6, "two devices of one class share the work");
+        let (left, _) = of(&[("a", &["x", "y"], 8), ("b", &["x"], 6)]);
+        assert_eq!(took(&left), 7, "the devices of both groups have 14 s of work");
     }
 
     #[test]

@@ -351,9 +351,11 @@ impl Reporter {
         self.observer.event(event);
     }
 
-    /// Reports a warning.
+    /// Reports a warning, unless it was reported before: an operation that plans several times finds the same again.
     pub fn warn(&self, warning: Warning) {
-        self.event(&Event::Warning(&warning));
+        if !self.said().contains(&RecordedMessage::Warning(warning.to_string())) {
+            self.event(&Event::Warning(&warning));
+        }
     }
 
     /// All warnings and diagnostics so far.

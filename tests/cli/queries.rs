@@ -9,7 +9,7 @@ fn explain_follows_an_edit_from_the_step_to_the_file() {
     place.run("explain cpu/five/verify").expect(0).prints("is fresh").prints("it had no result before");
     place.edit("twice.cu", "if (i < n)", "/* guard */ if (i < n)");
     let said = place.run("explain BLOCK=32/cpu/compile").expect(0);
-    let said = said.prints("would run now").prints("`tiny/twice/generate`'s `inputs.file:twice.cu` changed");
+    let said = said.prints("would run now").prints("`tiny/twice/generate`'s file `twice.cu` changed");
     assert!(said.out.contains("before blake3:") && said.out.contains("after  blake3:"), "{}", said.out);
     let json = place.run("explain --json BLOCK=32/cpu/compile").expect(0).json();
     assert_eq!(json["standing"], "may-run");
@@ -19,9 +19,7 @@ fn explain_follows_an_edit_from_the_step_to_the_file() {
     // The build agrees with the explanation, and remembers it.
     place.run("build").expect(0);
     let now = place.run("explain BLOCK=32/cpu/compile").expect(0);
-    now.prints("is fresh")
-        .prints("it last ran because its `inputs.tree:source` changed")
-        .prints("inputs.file:twice.cu");
+    now.prints("is fresh").prints("it last ran because its source changed").prints("inputs.file:twice.cu");
     place.run("explain cpu/five/verify").expect(0).prints("is fresh").prints("it had no result before");
 }
 
@@ -33,7 +31,7 @@ fn explain_tells_of_the_result_that_counts_after_an_edit_and_a_change_back() {
     let first = place.run("explain --json --fields BLOCK=32/cpu/compile").expect(0).json();
     place.edit("twice.cu", "if (i < n)", "/* back and forth */ if (i < n)");
     place.run("build").expect(0);
-    place.run("explain BLOCK=32/cpu/compile").expect(0).prints("it last ran because its `inputs.tree:source` changed");
+    place.run("explain BLOCK=32/cpu/compile").expect(0).prints("it last ran because its source changed");
     let edited = place.run("explain --json BLOCK=32/cpu/compile").expect(0).json();
     assert_eq!(edited.get("earlier"), None, "{edited}");
     place.edit("twice.cu", "/* back and forth */ if (i < n)", "if (i < n)");
@@ -49,15 +47,12 @@ fn explain_tells_of_the_result_that_counts_after_an_edit_and_a_change_back() {
         assert_eq!(json["because"][1]["what"], "tiny/twice/generate", "{json}");
     };
     let said = place.run("explain BLOCK=32/cpu/compile").expect(0).prints("is fresh");
-    said.prints("it need not run: its result was found earlier")
-        .prints("since the last build its `inputs.tree:source`");
+    said.prints("it need not run: its result was found earlier").prints("since the last build its source changed");
     swapped(&place.run("explain --json BLOCK=32/cpu/compile").expect(0).json(), "now");
     let built = place.run("build").expect(0);
     assert!(built.err.contains(" 0 executed"), "{}", built.err);
-    let said = place
-        .run("explain BLOCK=32/cpu/compile")
-        .expect(0)
-        .prints("it was looked for because its `inputs.tree:source`");
+    let said =
+        place.run("explain BLOCK=32/cpu/compile").expect(0).prints("it was looked for because its source changed");
     assert!(said.out.contains("it did not run in the last build") && !said.out.contains("it last ran"), "{}", said.out);
     swapped(&place.run("explain --json BLOCK=32/cpu/compile").expect(0).json(), "last-build");
 }
@@ -167,7 +162,7 @@ fn a_report_says_at_which_commit_it_was_built_and_what_was_edited_since() {
     let said = place.run("report").expect(0).prints(&format!("at commit {} with uncommitted changes\n", &commit[..12]));
     assert!(!said.out.contains("stale"), "{}", said.out);
     place.edit("kernel.toml", "rtol = 1e-6", "rtol = 2e-6");
-    place.run("report").expect(0).prints("    stale: `params.");
+    place.run("report").expect(0).prints("    stale: the tolerance of `").prints("since this was built\n");
     // A selection that the manifest no longer has cannot be planned, and the results are shown all the same.
     place.edit("kernel.toml", "name = \"tiny\"", "name = \"other\"");
     place.run("report").expect(4).says("`other` was not built");
@@ -378,6 +373,16 @@ fn a_word_that_is_no_command_is_a_plugin_an_alias_or_a_mistake() {
     place.run("buidl").expect(2).says("there is no command `buidl`").says("did you mean `build`?");
     place.run("help buidl").expect(2).says("there is no command `buidl`").says("did you mean `build`?");
     place.run("build --no-such-flag").expect(2).says("--no-such-flag");
+}
+
+#[test]
+fn an_unknown_command_of_a_command_names_those_that_it_has() {
+    let place = Place::empty();
+    let said = place.run("config set build.jobs 4").expect(2).says("there is no command `kforge config set`");
+    said.says("`.kforge/config.toml`").says("`kforge help config`");
+    place.run("help config").expect(0).prints(".kforge/config.toml").prints("KFORGE_BUILD_JOBS");
+    place.run("config lst").expect(2).says("there is no command `kforge config lst`").says("`kforge config list`?");
+    place.run("cache frobnicate").expect(2).says("`kforge cache` has the commands ");
 }
 
 #[test]

@@ -170,10 +170,7 @@ fn what_a_change_touches_is_found_through_the_plan_and_not_by_names_of_files() {
     assert_eq!(of["because"], because);
     let text = project.command(&["affected", "HEAD", "--offline"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(
-        text.starts_with("thirty/k00 on cpu\n  `inputs.file:shared.h` of `thirty/k00/generate` changed\n"),
-        "{text}"
-    );
+    assert!(text.starts_with("thirty/k00 on cpu\n  the file `shared.h` changed: `thirty/k00/generate`\n"), "{text}");
     // The operator touches all of its kernels; a selection is considered by itself.
     project.edit("kernel.toml", "shapes.tiny = { n = 10 }", "shapes.tiny = { n = 11 }");
     assert_eq!(names(&affected(&project)).len(), 30);

@@ -209,12 +209,38 @@ fn what_evidence_answered_is_explained_as_such_and_after_an_edit_by_what_changed
     let before = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
     laptop.built(&[]);
     let after = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
-    assert!(before.contains("it reads `inputs.binary`, which does not exist yet"), "{before}");
-    assert!(after.contains("because its `inputs.binary` changed"), "{after}");
+    assert!(before.contains("it waits for the binary"), "{before}");
+    assert!(after.contains("because its binary changed"), "{after}");
     for said in [before, after] {
         assert!(said.contains("is unavailable: no device of architecture sm_90a here"), "{said}");
-        assert!(said.contains("`inputs.file:k.cu` changed"), "{said}");
+        assert!(said.contains("file `k.cu` changed"), "{said}");
     }
+}
+
+#[test]
+fn after_an_edit_the_last_known_time_is_that_of_an_earlier_version() {
+    let lab = lab();
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let laptop = laptop(&lab, "laptop");
+    let said = run(&laptop, &["build"], 0);
+    assert!(said.contains(" us at big") && !said.contains("of an earlier version"), "{said}");
+    laptop.project.edit("k.cu", "{}", "{ return; }");
+    // The second build has nothing to do, and a further edit changes nothing about what was last known.
+    let edited = [run(&laptop, &["build"], 0), run(&laptop, &["build"], 0)];
+    laptop.project.edit("k.cu", "{ return; }", "{ return; ; }");
+    for said in edited.into_iter().chain([run(&laptop, &["build"], 0), printed(&laptop, &["report"])]) {
+        assert!(said.contains(" us at big of an earlier version"), "{said}");
+    }
+    let report: Value = serde_json::from_str(&printed(&laptop, &["report", "--format", "json"])).unwrap();
+    let earlier = &report["packages"][0]["kernels"][0]["targets"][0]["earlier"];
+    assert!(earlier["shape"] == "big" && earlier["ns"].as_f64().is_some_and(|ns| ns > 900.0), "{earlier}");
+    laptop.project.edit("k.cu", "{ return; ; }", "{}");
+    assert!(!run(&laptop, &["build"], 0).contains("of an earlier version"), "the first version has its time");
+    // Evidence that is gone is not that of an earlier version.
+    fs::remove_dir_all(laptop.project.root().join("evidence")).unwrap();
+    let said = run(&laptop, &["build"], 0);
+    assert!(!said.contains("of an earlier version") && !said.contains(" us at big"), "{said}");
 }
 
 #[test]

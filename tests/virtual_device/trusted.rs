@@ -117,6 +117,11 @@ fn a_bundle_signed_by_a_trusted_key_is_said_to_be_and_any_other_signature_is_nam
             assert!(said.contains("`evidence/virtual-h.kfe` is only claimed") && said.contains(says), "{says}: {said}");
             assert!(said.contains(&print), "{said}");
         }
+        // A report says whose claims its results rest on, and an explanation, which plans several times, says it once.
+        let said = run(&lab, &[&["report"], &trusting[..]].concat(), 0);
+        assert!(!said.contains("is only claimed") && said.contains("claimed by `evidence/virtual-h.kfe`"), "{said}");
+        let said = run(&lab, &[&["explain", "p/k/h/select"], &trusting[..]].concat(), 0);
+        assert_eq!(said.matches("is only claimed").count(), 1, "{said}");
     }
     fs::write(&keys, &line).unwrap();
     let built = lab.built(&trusting);

@@ -165,13 +165,28 @@ fn declared(package: &Package, kernel: Option<&str>, operator: Option<&str>) -> 
     Some(SourcePlace { file: MANIFEST.into(), line, column: None })
 }
 
+/// Adds the last known times of kernels of which only an earlier version was timed.
+pub fn add_earlier(opened: &Opened, ready: &Ready<'_>, outcome: &BuildOutcome, report: &mut Report) {
+    let untimed = ready.untimed(outcome);
+    if let Some(before) = stored(opened).filter(|_| !untimed.is_empty()) {
+        let is_edited = |package: &str, kernel: &str, target: &str| {
+            untimed.contains(&[package, kernel, target].map(str::to_string))
+        };
+        report::earlier::carry(report, &before, &is_edited);
+    }
+}
+
+/// The stored report, if there is one that can be read.
+fn stored(opened: &Opened) -> Option<Report> {
+    serde_json::from_slice(&std::fs::read(opened.target.join("report.json")).ok()?).ok()
+}
+
 /// Stores a report where [`last`] finds it. If the stored report differs only in its time, it stays: a build with nothing to do gives no new results, whether it
 /// is planned or certified.
 pub fn keep(opened: &Opened, report: &Report) -> Result<(), Error> {
     let place = opened.target.join("report.json");
     let json = serde_json::to_vec_pretty(report)?;
-    let known = std::fs::read(&place).ok().and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok());
-    if let Some(mut known) = known
+    if let Some(mut known) = stored(opened)
         && let (Some(then), Some(now)) = (&mut known.built, &report.built)
     {
         then.at.clone_from(&now.at);

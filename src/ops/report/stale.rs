@@ -9,6 +9,7 @@ use crate::{Error, Session};
 use kforge_engine::DryRun;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::Report;
+use kforge_pipeline::report::field_words::words;
 use kforge_types::record::StepKind;
 use kforge_types::record::event::{Labels, Why};
 
@@ -27,7 +28,8 @@ pub(super) fn mark(session: &Session, report: &mut Report) {
     let Some(built) = &report.built else { return };
     // What a build did not get to is new, and that is no change.
     let whole = !report.has_failed() && !built.interrupted;
-    match changes(session, &LastRequest::of_report(&built.selected), whole) {
+    // The build said what there is to say about bundles and manifests.
+    match changes(&session.unheard(), &LastRequest::of_report(&built.selected), whole) {
         Ok(changes) => changes.iter().for_each(|change| apply(report, change)),
         Err(error) => session.reporter.warn(Warning::NotCompared { why: error.to_string() }),
     }
@@ -81,7 +83,10 @@ fn told(id: &str, kind: StepKind, why: &Why, whole: bool) -> Option<String> {
                 (_, None) => format!("`{file}` was removed since this was built"),
                 _ => format!("`{file}` was edited since this was built"),
             },
-            None => format!("`{field}` of `{id}` has changed since this was built"),
+            None => match words(field) {
+                Some(words) => format!("the {words} changed since this was built"),
+                None => format!("`{field}` of `{id}` has changed since this was built"),
+            },
         }),
         ("new", _) if whole => Some(format!("`{id}` was added since this was built")),
         _ => None,
@@ -138,7 +143,9 @@ mod tests {
         assert!(of(why("changed", file, None, Some("b")), true).unwrap().contains("was added"));
         assert!(of(why("changed", file, Some("a"), None), true).unwrap().contains("was removed"));
         assert!(
-            of(why("changed", Some("params.std"), Some("a"), Some("b")), true).unwrap().contains("`params.std` of")
+            of(why("changed", Some("params.std"), Some("a"), Some("b")), true)
+                .unwrap()
+                .contains("the C++ standard changed")
         );
         assert!(of(why("changed", Some("implementation"), None, None), true).unwrap().contains("executes generate"));
         for lost in ["forgotten", "not-cached", "remeasure"] {

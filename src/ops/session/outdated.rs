@@ -10,7 +10,7 @@ use super::open::Opened;
 use kforge_engine::evidence::{HERE, HOME, Index};
 use kforge_engine::{BuildOutcome, Done, Node};
 use kforge_foundation::base::{Digest, Witness};
-use kforge_types::record::Outcome;
+use kforge_types::record::{Outcome, StepKind};
 
 /// Records in one place that answer an earlier version of what was built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +69,23 @@ impl Ready<'_> {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         found.into_values().for_each(|origin| *counts.entry(origin).or_default() += 1);
         (counts.into_iter().map(|(origin, count)| Outdated { origin, count }).collect(), witness)
+    }
+}
+
+impl Ready<'_> {
+    /// The packages, kernels and targets with a step that should have timed a variant and has no result, because its question is not the one that was last
+    /// answered here. A question is not known if the binary is not. What the build did not reach is left out.
+    pub(crate) fn untimed(&self, outcome: &BuildOutcome) -> HashSet<[String; 3]> {
+        let is_edited = |(node, done): &(&Node, &Done)| {
+            let lacks = node.kind == StepKind::Bench && done.result.is_none() && !done.stopped && !done.interrupted;
+            lacks && done.key.is_none_or(|key| self.journal.last_key(&node.id) != Some(key))
+        };
+        let edited = outcome.graph.nodes().zip(&outcome.steps).filter(is_edited);
+        let seat = |(node, _): (&Node, &Done)| {
+            let labels = &node.labels;
+            Some([labels.package.clone(), labels.kernel.clone()?, labels.target.clone()?])
+        };
+        edited.filter_map(seat).collect()
     }
 }
 

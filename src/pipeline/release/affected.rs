@@ -18,6 +18,7 @@ use std::fmt::{self, Write};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+use crate::report::field_words;
 use kforge_engine::{Graph, Index, Node, PreviousResult, Source, symbolic_spec, why};
 use kforge_foundation::base::{Digest, SourceFile, count};
 use kforge_types::model::{Kernel, Operator};
@@ -135,7 +136,10 @@ impl fmt::Display for Reason {
         let field = self.field.as_deref().unwrap_or_default();
         match self.code {
             ReasonCode::New => write!(f, "`{step}` is new")?,
-            ReasonCode::Changed => write!(f, "`{field}` of `{step}` changed")?,
+            ReasonCode::Changed => match field_words::words(field) {
+                Some(words) => write!(f, "the {words} changed: `{step}`")?,
+                None => write!(f, "`{field}` of `{step}` changed")?,
+            },
             ReasonCode::Declared => write!(f, "`{field}` changed")?,
             ReasonCode::Evidence => f.write_str("the evidence for it in the repository changed")?,
         }

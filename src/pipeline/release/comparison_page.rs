@@ -57,7 +57,7 @@ fn rows(h: &mut Html, found: &Comparison) {
         forest(h, &plot::line_at(&axis, 0.0), "changes of kernels", &columns, |h| {
             h.open("tr", &[("class", &"x")], |h| {
                 h.leaf("td", &[("colspan", &5)], "");
-                h.open("td", &[], |h| plot::axis(h, &axis, |tick| format!("{} %", digits(100.0 * tick, 2))));
+                h.open("td", &[], |h| plot::axis(h, &axis, 0.01, " %"));
             });
             for row in found.sorted() {
                 h.open("tr", &[], |h| one(h, &axis, row));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::document::{ChampionReport, KernelReport, PackageReport, Report, ShapeReport, TargetReport};
+use super::earlier::EarlierReport;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::rounds_text::{self, duration};
 use super::text::variant;
@@ -192,24 +193,18 @@ fn untyped<'l>(label: &'l str, target: &TargetReport) -> &'l str {
     }
 }
 
-/// The time of the champion at its slowest shape, and the share of the nearer peak: `4.80 us at scores, 49 % of bandwidth`.
+/// The time of the champion at its slowest shape, and the share of the nearer peak: `4.80 us at scores, 49 % of bandwidth`. Without one, that of an earlier version.
 fn time(target: &TargetReport) -> String {
-    let slowest = target.rooflines.iter().flat_map(|found| &found.achieved);
-    if let Some((shape, reached)) = slowest.max_by(|a, b| a.1.time_ns.total_cmp(&b.1.time_ns)) {
-        let peak = reached.roofline().filter(|peak| peak.share >= LEAST_SHARE).map_or_else(String::new, |peak| {
-            let of = if reached.memory == Some(peak) { "bandwidth" } else { "arithmetic" };
-            format!(", {:.0} % of {of}", 100.0 * peak.share)
-        });
-        return format!("{} at {shape}{peak}", duration(reached.time_ns));
-    }
-    let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
-    let stands = |shape: &str, variant: &str| {
-        target.champion_at(shape).is_some_and(|champion| champion.variant.as_deref() == Some(variant))
+    let Some((shape, variant, ns)) = target.slowest() else {
+        return target.earlier.as_ref().map_or_else(String::new, EarlierReport::line);
     };
-    let times = target.times.iter().filter(|time| stands(&time.shape, &time.variant));
-    let times = times.filter_map(|time| Some((&time.shape, if hot { time.hot_ns } else { time.cold_ns }?)));
-    let slowest = times.max_by(|a, b| a.1.total_cmp(&b.1));
-    slowest.map_or_else(String::new, |(shape, ns)| format!("{} at {shape}", duration(ns)))
+    let mine = target.rooflines.iter().filter(|found| found.variant == variant);
+    let peak = mine.filter_map(|found| found.achieved.get(shape)).find_map(|reached| {
+        let peak = reached.roofline().filter(|peak| peak.share >= LEAST_SHARE)?;
+        let of = if reached.memory == Some(peak) { "bandwidth" } else { "arithmetic" };
+        Some(format!(", {:.0} % of {of}", 100.0 * peak.share))
+    });
+    format!("{} at {shape}{}", duration(ns), peak.unwrap_or_default())
 }
 
 /// What needs attention, each reason once, with the kernels that it is about.
@@ -254,7 +249,8 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
         out.push(("optimized", DIM, rounds_text::summary(rounds)));
     }
     for champion in &target.champions {
-        if champion.variant.is_none() {
+        // What failed has a line of its own, which says more.
+        if champion.variant.is_none() && !is_failed(target) {
             out.push(("no champion", BAD, champion.because.clone()));
         }
         out.extend(target.not_confirmed(champion).into_iter().map(|line| ("unconfirmed", OPEN, line)));
@@ -430,6 +426,28 @@ mod tests {
         );
         let names: Vec<String> = failed(&report).into_iter().map(|failed| failed.kernel).collect();
         assert_eq!(names, ["wrong", "broken"]);
+    }
+
+    #[test]
+    fn what_failed_is_not_also_without_a_champion() {
+        let none = |because: &str| {
+            let champion = ChampionReport { variant: None, because: because.into(), ..champion("all", "") };
+            TargetReport { champions: vec![champion], ..passed("V=1") }
+        };
+        let mut wrong = none("every variant that serves it is wrong");
+        wrong.variants = (1, 0, 1);
+        wrong.shapes = vec![shape("ragged", Verdict::Fail("off".into()))];
+        let text = told(vec![("wrong", wrong), ("open", none("no variant serves it"))]);
+        assert!(text.contains("  no champion open on cpu: no variant serves it\n"), "{text}");
+        assert!(text.ends_with("  fail wrong on cpu: 1 of 1 variant is wrong at ragged\n"), "{text}");
+        assert!(!text.contains("every variant that serves it"), "{text}");
+    }
+
+    #[test]
+    fn after_an_edit_the_last_known_time_is_that_of_an_earlier_version() {
+        let earlier = EarlierReport { shape: "llama".into(), variant: "V=2".into(), ns: 7970.0, at: None };
+        let edited = TargetReport { earlier: Some(earlier), ..passed("V=1") };
+        assert_eq!(told(vec![("k", edited)]), "p\n  k  cpu  pass  V=1  7.97 us at llama of an earlier version\n");
     }
 
     #[test]

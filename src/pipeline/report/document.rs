@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::baselines::BaselineReport;
 use super::classes::{OvertakenReport, stands_for};
+use super::earlier::EarlierReport;
 use super::messages::MessageReport;
 use super::provenance::{BuiltReport, ObservedReport};
 use super::rounds::RoundsReport;
@@ -121,6 +122,9 @@ pub struct TargetReport {
     /// Median times of its variants at bench shapes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<TimeReport>,
+    /// The last known time of an earlier version, if this one has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<EarlierReport>,
     /// Verdicts of champions by shape, and of every variant that is wrong.
     pub shapes: Vec<ShapeReport>,
     /// The number of verdicts of all its steps, also of variants that are no champions.

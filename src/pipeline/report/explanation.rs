@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use super::choice::Choice;
+use super::field_words::words;
 use kforge_engine::{Because, Earlier, Explanation, Prospect};
 use kforge_foundation::base::Severity;
 use kforge_types::record::Note;
@@ -157,11 +158,17 @@ fn link(out: &mut String, because: &Because, depth: usize, lead: &str, id: &str,
         ("not-cached", _) => format!("no cache has {} result any more", owner),
         ("forgotten", _) => format!("{owner} last result was of a kind that is not kept"),
         ("remeasure", _) => format!("{what} was requested again"),
-        ("input-pending", Some(field)) => format!("{what} reads `{field}`, which does not exist yet"),
+        ("input-pending", Some(field)) => match words(field) {
+            Some(words) => format!("{what} waits for the {words}"),
+            None => format!("{what} reads `{field}`, which does not exist yet"),
+        },
         ("changed", Some(name)) if file => format!("file `{name}` changed"),
         ("added", Some(name)) if file => format!("file `{name}` was added"),
         ("removed", Some(name)) if file => format!("file `{name}` was removed"),
-        ("changed", Some(field)) => format!("{owner} `{field}` changed"),
+        ("changed", Some(field)) => match words(field) {
+            Some(words) => format!("{owner} {words} changed  {DIM}({field}){DIM:#}"),
+            None => format!("{owner} `{field}` changed"),
+        },
         (code, _) => format!("{what} was {code}"),
     };
     let _ = writeln!(out, "{pad}{lead}{line}");
@@ -217,7 +224,7 @@ mod tests {
             fields: vec![("kind".into(), "compile".into())],
         };
         let plain = anstream::adapter::strip_str(&text(&explanation, true, false)).to_string();
-        let expected = "p/k/cpu/compile\n  would run now\n  because its `inputs.tree:source` changed\n      before blake3:aaaaaaaaaaaa… (7 B)\n      after  blake3:bbbbbbbbbbbb… (8 B)\n    because `p/k/generate`'s `inputs.file:k.cu` changed\n        before blake3:aaaaaaaaaaaa… (7 B)\n        after  blake3:bbbbbbbbbbbb… (8 B)\n  hashed into its key:\n    kind = compile\n";
+        let expected = "p/k/cpu/compile\n  would run now\n  because its source changed  (inputs.tree:source)\n      before blake3:aaaaaaaaaaaa… (7 B)\n      after  blake3:bbbbbbbbbbbb… (8 B)\n    because `p/k/generate`'s file `k.cu` changed  (inputs.file:k.cu)\n        before blake3:aaaaaaaaaaaa… (7 B)\n        after  blake3:bbbbbbbbbbbb… (8 B)\n  hashed into its key:\n    kind = compile\n";
         assert_eq!(plain, expected);
         assert!(text(&explanation, false, true).contains(&old), "-v shows whole digests");
         let json = serde_json::to_value(document(&explanation, &[])).unwrap();
@@ -230,8 +237,7 @@ mod tests {
         assert_eq!(plain, "p/k/cpu/compile\n  is fresh\n  it has not run here: its result came from evidence\n");
         let brought = Explanation { prospect: Prospect::Fresh, brought: true, ..explanation };
         let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
-        let says =
-            "it has not run here, and another result came from evidence because its `inputs.tree:source` changed";
+        let says = "it has not run here, and another result came from evidence because its source changed";
         assert!(plain.contains(says), "{plain}");
     }
 }

@@ -455,12 +455,17 @@ fn write_times(out: &mut String, target: &TargetReport) {
             None => writeln!(out, "    {shape:width$}  {ns}{few}{of}"),
         };
     }
+    if let Some(earlier) = &target.earlier {
+        let of = format!("  ({})", variant(&earlier.variant));
+        let _ = writeln!(out, "    {}", paint(DIM, &format!("{}{of}", earlier.line())));
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::classes::OvertakenReport;
     use super::super::document::{BasisReport, ChampionReport};
+    use super::super::earlier::EarlierReport;
     use super::*;
     use kforge_types::record::params::{Attribution, Matched, Stays};
 
@@ -594,6 +599,9 @@ mod tests {
         };
         assert!(told(target.clone()).contains("    big  7.90 us of an earlier version\n"));
         assert!(told(TargetReport { stale: None, ..target }).contains("    big  7.90 us\n"));
+        let earlier = EarlierReport { shape: "big".into(), variant: "A=2".into(), ns: 8100.0, at: None };
+        let edited = TargetReport { earlier: Some(earlier), ..TargetReport::default() };
+        assert!(told(edited).contains("    8.10 us at big of an earlier version  (A=2)\n"));
     }
 
     #[test]

@@ -85,17 +85,17 @@ fn an_edited_source_touches_only_its_kernel_and_the_file_is_named() {
     let same = compare(&base, &state(&[("a", "1"), ("b", "1")], "r"));
     assert_eq!((found(&same), same.unaffected, same.summary()), (vec![], 2, "0 of 2 kernels".into()));
     let edited = compare(&base, &state(&[("a", "1"), ("b", "2")], "r"));
-    let because = "`inputs.file:k.cu` of `p/b/generate` changed".to_string();
+    let because = "the file `k.cu` changed: `p/b/generate`".to_string();
     assert_eq!(found(&edited), [("b".into(), vec!["cpu".into(), "h".into()], vec![because])]);
     assert_eq!((edited.unaffected, edited.base.as_str()), (1, "c0ffee"));
-    assert_eq!(edited.text(), "p/b on cpu, h\n  `inputs.file:k.cu` of `p/b/generate` changed\n");
+    assert_eq!(edited.text(), "p/b on cpu, h\n  the file `k.cu` changed: `p/b/generate`\n");
 }
 
 #[test]
 fn what_kernels_share_touches_all_of_them_and_what_only_the_base_has_touches_none() {
     let base = state(&[("a", "1"), ("b", "1")], "r");
     let shared = compare(&base, &state(&[("a", "1"), ("b", "1")], "other"));
-    let because = "`inputs.tree:reference` of `p/op/oracle` changed";
+    let because = "the source of the reference changed: `p/op/oracle`";
     assert_eq!(found(&shared).iter().map(|of| of.2.clone()).collect::<Vec<_>>(), [[because], [because]]);
     let gone = compare(&base, &state(&[("a", "1")], "r"));
     assert_eq!((gone.affected.len(), gone.unaffected), (0, 1));
@@ -121,7 +121,7 @@ fn parameters_of_steps_that_differ_alike_are_one_reason() {
     let graph = Graph::new(head.graph.nodes().map(param).collect()).unwrap();
     let head = PlannedState { keys: symbolic_keys(&graph, &nobody()), graph, ..head };
     let because = &found(&compare(&base, &head))[0].2;
-    assert_eq!(because[..], ["`params.std` of `p/a/cpu/compile` changed, and 1 step alike"]);
+    assert_eq!(because[..], ["the C++ standard changed: `p/a/cpu/compile`, and 1 step alike"]);
 }
 
 #[test]

@@ -32,7 +32,9 @@ pub(super) fn code(h: &mut Html, seat: &Seat<'_>, most: usize) {
         h.open("div", &[], |h| {
             for found in metrics() {
                 let shape = found.shape.as_deref().unwrap_or("unknown");
-                h.leaf("p", &[], format!("Metrics at {shape}, {}", crate::report::text::variant(&found.variant)));
+                h.open("p", &[], |h| {
+                    h.text(format!("Metrics at {shape}, ")).label(crate::report::text::variant(&found.variant));
+                });
                 let shown = found.roofline.metrics.iter().map(|(name, value)| {
                     let unit = metric(name).map_or("", |metric| metric.unit.symbol());
                     (name.as_str(), format!("{} {unit}", number(*value)).trim_end().to_string())

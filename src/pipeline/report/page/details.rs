@@ -79,7 +79,9 @@ fn champions(h: &mut Html, seat: &Seat<'_>) {
         h.open("p", &[], |h| {
             let standing = if champion.provisional { "provisional" } else { "champion" };
             h.text(format!("{standing}{}: ", seat.target.stands_for(&champion.class)));
-            h.leaf("code", &[], champion.variant.as_deref().map_or("none", crate::report::text::variant));
+            h.open("code", &[], |h| {
+                h.label(champion.variant.as_deref().map_or("none", crate::report::text::variant));
+            });
             h.leaf("small", &[], &champion.because);
         });
         for line in seat.target.not_confirmed(champion) {
@@ -99,7 +101,7 @@ fn failures(h: &mut Html, seat: &Seat<'_>) {
     for shape in seat.target.shapes.iter().filter(|shape| level(shape) == Level::Failed) {
         h.open("p", &[("class", &"v bad")], |h| {
             h.leaf("b", &[], Level::Failed.sign());
-            h.text(format!(" {} at {}", crate::report::text::variant(&shape.variant), shape.shape));
+            h.text(" ").label(crate::report::text::variant(&shape.variant)).text(format!(" at {}", shape.shape));
         });
         if !shape.explanation.is_empty() {
             h.leaf("pre", &[], &shape.explanation);

@@ -60,6 +60,17 @@ impl Html {
         self.out.push_str(text);
     }
 
+    /// The label of a variant, whose lines may break after commas: within a tunable only where it fits no line.
+    pub(crate) fn label(&mut self, label: &str) -> &mut Self {
+        for (at, part) in label.split_inclusive(',').enumerate() {
+            if at > 0 {
+                self.out.push_str("<wbr>");
+            }
+            escape(&mut self.out, part);
+        }
+        self
+    }
+
     /// Text, escaped.
     pub(crate) fn text(&mut self, text: impl Display) -> &mut Self {
         escape(&mut self.out, &text.to_string());
@@ -143,6 +154,13 @@ mod tests {
         html.leaf("p", &[("title", &hostile)], hostile);
         let text = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;&amp;\u{fffd}\\u{202e}\n";
         assert_eq!(html.finish(), format!("<p title=\"{text}\">{text}</p>"));
+    }
+
+    #[test]
+    fn labels_break_after_commas_and_are_escaped() {
+        let mut html = Html::default();
+        html.label("VEC=4,<b>=1,").label("A=1");
+        assert_eq!(html.finish(), "VEC=4,<wbr>&lt;b&gt;=1,A=1");
     }
 
     #[test]

@@ -85,7 +85,16 @@ fn row(h: &mut Html, level: Level, seat: &Seat<'_>) {
             }
         }
         None => {
-            h.leaf("td", &[], "");
+            match &target.earlier {
+                Some(earlier) => {
+                    let sorted = super::units::digits(earlier.ns, 6);
+                    h.open("td", &[("class", &"n old"), ("data-v", &sorted)], |h| {
+                        h.text(duration(earlier.ns));
+                        h.leaf("small", &[], format!("at {} of an earlier version", earlier.shape));
+                    });
+                }
+                None => h.leaf("td", &[], ""),
+            }
             h.leaf("td", &[], "");
         }
     }

@@ -39,7 +39,7 @@ pub(super) fn methods(h: &mut Html, seats: &[Seat<'_>], most: usize) {
         forest(h, &plot::line_at(&axis, 0.0), "methods of champions", &columns, |h| {
             h.open("tr", &[("class", &"x")], |h| {
                 h.leaf("td", &[("colspan", &5)], "");
-                h.open("td", &[], |h| plot::axis(h, &axis, |tick| format!("{} %", digits(tick * 100.0, 2))));
+                h.open("td", &[], |h| plot::axis(h, &axis, 0.01, " %"));
             });
             let mut last = "";
             for (seat, method) in rows {
@@ -63,7 +63,7 @@ fn row(h: &mut Html, axis: &Axis, seat: &Seat<'_>, method: &MethodReport) {
     let share = |value: f64| digits(100.0 * value, 3);
     number(h, saving.map_or("unknown".into(), |(median, ..)| format!("{} %", share(median))));
     number(h, saving.map_or(String::new(), |(_, low, high)| format!("{} to {} %", share(low), share(high))));
-    h.open("td", &[], |h| {
+    h.open("td", &[("class", &"why")], |h| {
         if let Some(found) = attribution {
             h.text(found.fate.name());
             // The interval beside it says why.
@@ -72,7 +72,7 @@ fn row(h: &mut Html, axis: &Axis, seat: &Seat<'_>, method: &MethodReport) {
             }
         }
     });
-    h.open("td", &[], |h| {
+    h.open("td", &[("class", &"why")], |h| {
         h.text(match method.matched.as_ref().map(|matched| &matched.shown) {
             Some(Shown::Shown) => "shows it".to_string(),
             Some(Shown::NotShown) => "does not show it".into(),

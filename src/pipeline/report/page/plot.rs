@@ -3,7 +3,7 @@
 //! A plot that stands in a row of a table is as wide as its cell. Its places are given in per cent, so it is never scaled, and neither are its marks or texts.
 
 use super::html::Html;
-use super::units::place;
+use super::units::{digits, place};
 
 /// The share of a plot's width that stays free on each side, so that marks at the ends are whole.
 const MARGIN: f64 = 0.02;
@@ -58,6 +58,14 @@ impl Axis {
             false => linear_ticks(self.low, self.high),
         }
     }
+}
+
+/// Ticks in some unit with their texts, in as few significant digits as show each of them, at least two: so no two are alike.
+pub(crate) fn labelled(ticks: &[f64], per: f64) -> Vec<(f64, String)> {
+    let shows = |value: f64, text: &str| text.parse().is_ok_and(|told: f64| (told - value).abs() <= 1e-6 * value.abs());
+    let fits = |significant: &i32| ticks.iter().all(|tick| shows(tick / per, &digits(tick / per, *significant)));
+    let significant = (2..6).find(fits).unwrap_or(6);
+    ticks.iter().map(|tick| (*tick, digits(tick / per, significant))).collect()
 }
 
 fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
@@ -136,10 +144,10 @@ pub(crate) fn strip(h: &mut Html, axis: &Axis, [low, quarter, median, three, hig
     });
 }
 
-/// The axis itself, for the head of the column: ticks with their values.
-pub(crate) fn axis(h: &mut Html, axis: &Axis, shown: impl Fn(f64) -> String) {
+/// The axis itself, for the head of the column: ticks with their values in some unit, followed by what `unit` adds to each.
+pub(crate) fn axis(h: &mut Html, axis: &Axis, per: f64, unit: &str) {
     h.open("svg", &[("class", &"f x"), ("aria-hidden", &"true")], |h| {
-        for tick in axis.ticks() {
+        for (tick, text) in labelled(&axis.ticks(), per) {
             let at = axis.share(tick);
             let anchor = if at < 0.1 {
                 "start"
@@ -148,7 +156,7 @@ pub(crate) fn axis(h: &mut Html, axis: &Axis, shown: impl Fn(f64) -> String) {
             } else {
                 "middle"
             };
-            h.leaf("text", &[("x", &place(at)), ("y", &11), ("text-anchor", &anchor)], shown(tick));
+            h.leaf("text", &[("x", &place(at)), ("y", &11), ("text-anchor", &anchor)], format!("{text}{unit}"));
             let x = place(at);
             h.empty("line", &[("x1", &x), ("x2", &x), ("y1", &14), ("y2", &18)]);
         }
@@ -172,6 +180,16 @@ mod tests {
         {
             assert!(axis.share(1.0).is_finite(), "{axis:?}");
         }
+    }
+
+    #[test]
+    fn texts_of_ticks_differ() {
+        let shown = |axis: Axis, per: f64| -> Vec<String> {
+            labelled(&axis.ticks(), per).into_iter().map(|(_, text)| text).collect()
+        };
+        assert_eq!(shown(Axis::logarithmic([1.03], 1.0), 1.0), ["1.00", "1.02"]);
+        assert_eq!(shown(Axis::linear([-0.004, 0.018], 0.0), 0.01), ["0", "1.0"]);
+        assert_eq!(shown(Axis::linear([7_963.0, 7_971.0], 7_965.0), 1e3), ["7.964", "7.966", "7.968", "7.970"]);
     }
 
     #[test]

@@ -69,12 +69,12 @@ fn series(h: &mut Html, seat: &Seat<'_>, shape: &str, hot: bool, mine: &[Sampled
     let heading = format!("{} at {shape}, in {unit}", if hot { "hot" } else { "cold" });
     h.open("tr", &[("class", &"x")], |h| {
         h.leaf("th", &[("scope", &"rowgroup"), ("colspan", &6)], &heading);
-        h.open("td", &[], |h| plot::axis(h, &axis, |tick| shown(tick / per)));
+        h.open("td", &[], |h| plot::axis(h, &axis, per, ""));
     });
     for (time, spread, five) in mine {
         h.open("tr", &[], |h| {
             h.open("td", &[], |h| {
-                h.text(role(seat, time));
+                h.label(&role(seat, time));
                 let dropped = if spread.dropped == 0 { String::new() } else { format!(", {} dropped", spread.dropped) };
                 h.leaf("small", &[], format!("{} samples{dropped}", spread.samples));
             });

@@ -5,7 +5,7 @@ use super::super::score::{CandidateScore, DECLARED, Scores, scores};
 use super::html::Html;
 use super::plot::{self, Axis, Dot};
 use super::table::{folded, forest, number, section, table};
-use super::units::{coordinate, digits, number as shown, per_cent};
+use super::units::{coordinate, number as shown, per_cent};
 use kforge_numerics::measure::score::{Fast, Form};
 
 /// The factors of the table of `fast_p`.
@@ -89,8 +89,8 @@ fn curve(h: &mut Html, report: &Report, found: &Scores) {
                 ];
                 h.leaf("text", &text, format!("{} %", share * 100.0));
             }
-            for tick in axis.ticks() {
-                h.leaf("text", &[("x", &x(tick)), ("y", &172), ("text-anchor", &"middle")], digits(tick, 2));
+            for (tick, text) in plot::labelled(&axis.ticks(), 1.0) {
+                h.leaf("text", &[("x", &x(tick)), ("y", &172), ("text-anchor", &"middle")], text);
             }
             h.empty("path", &[("class", &"z"), ("d", &format!("M{} {top}v{height}", x(1.0)))]);
             h.empty("path", &[("class", &"c"), ("d", &path)]);
@@ -125,7 +125,7 @@ fn candidates(h: &mut Html, all: &[CandidateScore]) {
         forest(h, &plot::line_at(&axis, 1.0), "scores of kernels", &columns, |h| {
             h.open("tr", &[("class", &"x")], |h| {
                 h.leaf("td", &[("colspan", &4)], "");
-                h.open("td", &[], |h| plot::axis(h, &axis, |tick| digits(tick, 2)));
+                h.open("td", &[], |h| plot::axis(h, &axis, 1.0, ""));
             });
             for of in all {
                 h.open("tr", &[], |h| {

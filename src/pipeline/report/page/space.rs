@@ -193,7 +193,7 @@ fn strips(h: &mut Html, space: &Space<'_>, from: usize) {
     forest(h, "", "times by the value of each tunable, over the best time", &columns, |h| {
         h.open("tr", &[("class", &"x")], |h| {
             h.leaf("td", &[("colspan", &3)], "");
-            h.open("td", &[], |h| plot::axis(h, &axis, |tick| digits(tick, 2)));
+            h.open("td", &[], |h| plot::axis(h, &axis, 1.0, ""));
         });
         for (at, (name, values)) in beyond {
             for (i, value) in values.iter().enumerate() {
@@ -230,7 +230,9 @@ fn rows(h: &mut Html, seat: &Seat<'_>, space: &Space<'_>, most: usize) {
             for point in space.points.iter().take(most) {
                 h.open("tr", &[], |h| {
                     if named {
-                        h.leaf("td", &[], variant(point.variant));
+                        h.open("td", &[], |h| {
+                            h.label(variant(point.variant));
+                        });
                     }
                     for (at, (_, values)) in point.at.iter().zip(&space.axes) {
                         number(h, values.get(*at).copied().unwrap_or_default());
@@ -266,11 +268,12 @@ fn visits(h: &mut Html, seat: &Seat<'_>, search: &SearchReport, most: usize) {
         let y = |ns: f64| top + height * (1.0 - up.share(ns));
         let label = format!("times of {} visited variants in order", times.len());
         h.open("svg", &[("class", &"d"), ("viewBox", &"0 0 360 132"), ("role", &"img"), ("aria-label", &label)], |h| {
-            for tick in up.ticks() {
+            let (per, unit) = scale(least);
+            for (tick, text) in plot::labelled(&up.ticks(), per) {
                 let at = coordinate(y(tick));
                 h.empty("path", &[("class", &"r"), ("d", &format!("M{left} {at}h{width}"))]);
-                let text = [("x", &(left - 4.0) as &dyn Display), ("y", &at), ("dy", &3), ("text-anchor", &"end")];
-                h.leaf("text", &text, duration(tick));
+                let place = [("x", &(left - 4.0) as &dyn Display), ("y", &at), ("dy", &3), ("text-anchor", &"end")];
+                h.leaf("text", &place, format!("{text} {unit}"));
             }
             let (mut best, mut line) = (f64::INFINITY, String::new());
             for (at, ns, fate) in &times {
@@ -310,7 +313,9 @@ fn visits(h: &mut Html, seat: &Seat<'_>, search: &SearchReport, most: usize) {
             for (at, visit) in search.visits.iter().enumerate().take(most) {
                 h.open("tr", &[], |h| {
                     number(h, at + 1);
-                    h.leaf("td", &[], &visit.variant);
+                    h.open("td", &[], |h| {
+                        h.label(&visit.variant);
+                    });
                     h.open("td", &[], |h| {
                         h.text(visit.fate.name());
                         visit.because.iter().for_each(|why| h.leaf("small", &[], why));

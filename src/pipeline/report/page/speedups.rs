@@ -5,7 +5,7 @@ use super::html::Html;
 use super::plot::{self, Axis, Dot};
 use super::seat::Seat;
 use super::table::{forest, number, section};
-use super::units::{digits, number as shown};
+use super::units::number as shown;
 use kforge_numerics::measure::interval::ratio_interval;
 use kforge_types::record::Verdict;
 
@@ -53,7 +53,7 @@ pub(super) fn speedups(h: &mut Html, seats: &[Seat<'_>], most: usize) {
         forest(h, &plot::line_at(&axis, 1.0), "speed-ups of champions", &columns, |h| {
             h.open("tr", &[("class", &"x")], |h| {
                 h.leaf("td", &[("colspan", &5)], "");
-                h.open("td", &[], |h| plot::axis(h, &axis, |tick| digits(tick, 2)));
+                h.open("td", &[], |h| plot::axis(h, &axis, 1.0, ""));
             });
             for (seat, found) in all {
                 h.open("tr", &[], |h| h.leaf("th", &[("scope", &"rowgroup"), ("colspan", &6)], seat.full()));
@@ -66,7 +66,9 @@ pub(super) fn speedups(h: &mut Html, seats: &[Seat<'_>], most: usize) {
 }
 
 fn row(h: &mut Html, axis: &Axis, one: &Comparison) {
-    h.leaf("td", &[], &one.against);
+    h.open("td", &[], |h| {
+        h.label(&one.against);
+    });
     h.leaf("td", &[], &one.shape);
     number(h, shown(one.ratio));
     number(h, one.ends.map_or("unknown".into(), |(low, high)| format!("{} to {}", shown(low), shown(high))));

@@ -6,8 +6,9 @@ pub(crate) mod read;
 mod synthetic;
 
 use super::page;
+use crate::report::earlier::EarlierReport;
 use read::Page;
-use synthetic::synthetic;
+use synthetic::{CHAMPION, synthetic};
 
 #[test]
 fn a_page_of_a_hundred_kernels_is_small_and_whole() {
@@ -54,6 +55,37 @@ fn failures_come_first_and_verdicts_differ_without_colour() {
         let row = ladder.rows.iter().find(|row| row[0].text.trim().starts_with(*sign)).unwrap();
         assert!(row[2].text.contains(&format!("{sign} {word}")), "{}", row[2].text);
     }
+}
+
+#[test]
+fn labels_of_variants_may_break_after_each_tunable_wherever_they_stand() {
+    let text = page(&synthetic(13));
+    let broken = CHAMPION.replace(',', ",<wbr>");
+    assert!(
+        text.contains(&format!("<code>{broken}</code>")) && text.contains(&format!("champion {broken}")),
+        "{broken}"
+    );
+    assert!(text.contains(&format!("</b> {broken} at tails")), "beside what fails");
+}
+
+#[test]
+fn a_time_of_an_earlier_version_is_said_to_be_one() {
+    let mut report = synthetic(1);
+    let target = &mut report.packages[0].kernels[0].targets[0];
+    let earlier = EarlierReport { shape: "llama".into(), variant: "BLOCK=64".into(), ns: 7_870.4, at: None };
+    (target.times, target.rooflines, target.earlier) = (vec![], vec![], Some(earlier));
+    let read = Page::read(&page(&report));
+    let ladder = read.tables.iter().find(|table| table.label == "kernels on targets").unwrap();
+    let time = &ladder.rows[0][3];
+    assert_eq!((time.text.as_str(), time.value.as_deref()), ("7.870 us", Some("7870.40")));
+    assert_eq!(time.small, ["at llama of an earlier version"]);
+}
+
+#[test]
+#[ignore = "second tier: prints the page that `.ci/pages` opens in browsers"]
+#[expect(clippy::print_stdout, reason = "the script reads it there")]
+fn a_page_of_a_hundred_kernels_for_browsers() {
+    println!("{}", page(&synthetic(100)));
 }
 
 #[test]

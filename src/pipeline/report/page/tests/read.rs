@@ -35,7 +35,7 @@ pub(crate) struct Cell {
 }
 
 const OMITTED: [&str; 8] = ["td", "th", "tr", "li", "dt", "dd", "thead", "tbody"];
-const VOID: [&str; 3] = ["br", "meta", "col"];
+const VOID: [&str; 4] = ["br", "meta", "col", "wbr"];
 
 fn unescaped(text: &str) -> String {
     let known = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];

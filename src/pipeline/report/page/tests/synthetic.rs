@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// Variants of each kernel.
 const VARIANTS: [&str; 6] =
     ["BLOCK=128,VEC=1", "BLOCK=128,VEC=4", "BLOCK=256,VEC=1", "BLOCK=256,VEC=4", "BLOCK=512,VEC=1", "BLOCK=512,VEC=4"];
-const CHAMPION: &str = VARIANTS[3];
+pub(super) const CHAMPION: &str = VARIANTS[3];
 const RIVAL: &str = VARIANTS[1];
 const SHAPES: [&str; 4] = ["large", "llama", "small", "tails"];
 const DEVICE: &str = "NVIDIA H200 (sm_90, driver 580)";
