@@ -126,7 +126,8 @@ fn a_report_says_where_its_results_come_from_and_what_was_edited_since() {
     lab.project.write("k.cu", SOURCE);
     assert!(!shown("text").contains("stale"));
     lab.project.edit("kernel.toml", "atol = 1e-6", "atol = 2e-6");
-    assert!(shown("text").contains("    stale: `params."), "{}", shown("text"));
+    let stale = "    stale: the tolerance of `y` (`atol`) changed since this was built\n";
+    assert!(shown("text").contains(stale), "{}", shown("text"));
 }
 
 #[test]
