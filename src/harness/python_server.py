@@ -5,15 +5,23 @@ A copy confines itself before it reads the program of its call, so that it can d
 no code of a package.
 """
 
-import ctypes
 import gc
 import json
 import os
-import resource
 import select
 import signal
 import traceback
 import types
+
+# The exit status by which kforge is told that this Python cannot serve.
+CANNOT_SERVE = 71
+
+try:
+    import ctypes
+    import resource
+except ImportError:
+    # Python is often built without the library that `ctypes` needs.
+    sys.exit(CANNOT_SERVE)
 
 # Numbers of system calls and of `prctl`, which are the same on every architecture; the library of C on this machine may be older than some of them.
 PIDFD_OPEN, CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 434, 444, 445, 446
@@ -74,8 +82,8 @@ def restrict_files(described):
     os.close(ruleset)
 
 
-def confine(keep):
-    """Gives up everything that `keep` does not name. kforge describes it in `confine/portable.rs`."""
+def close_descriptors():
+    """Closes every descriptor but the three standard ones."""
     for descriptor in [int(name) for name in os.listdir("/proc/self/fd")]:
         if descriptor > 2:
             try:
@@ -83,6 +91,11 @@ def confine(keep):
             except OSError:
                 # The descriptor by which the folder was listed.
                 pass
+
+
+def confine(keep):
+    """Gives up everything that `keep` does not name. kforge describes it in `confine/portable.rs`."""
+    close_descriptors()
     for name, value in keep["limits"]:
         kind = getattr(resource, name)
         most = resource.getrlimit(kind)[1]
@@ -206,6 +219,8 @@ def imported(start):
 
 def serve():
     start = json.loads(sys.argv[1])
+    # This process lives long, and must not hold what its parent had open by chance.
+    close_descriptors()
     # A copy looks for modules as if it had imported these itself.
     paths, finders = list(sys.path), list(sys.meta_path)
     if start["imports"] and not imported(start):

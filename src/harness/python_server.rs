@@ -10,6 +10,8 @@
 //! | it ends with the worker, and at its time limit | the process ends when its input ends, and copies end with the process; a time limit kills all of them |
 //! | what is imported is what the driver admits | the imports run by the same finder, and a copy has that of its own call |
 //!
+//! A Python without `ctypes`, by which a copy confines itself, cannot serve; each call then has a program of its own.
+//!
 //! If the libraries cannot be imported, or leave a thread running, the process imports nothing. Each copy then imports them itself, as a program of its own
 //! would.
 
@@ -25,6 +27,9 @@ use serde_json::Value;
 
 use super::confine::{Confinement, PortableConfinement};
 use kforge_foundation::process::{Captured, Command, End, Finished, Talker};
+
+/// The exit status by which the process reports that this Python cannot serve.
+const CANNOT_SERVE: i32 = 71;
 
 /// The program of the process.
 const SERVER: &str = concat!(include_str!("oracle/known.py"), "\n\n", include_str!("python_server.py"));
@@ -105,7 +110,7 @@ impl PythonServer {
     }
 
     /// Runs a program, given as its folder, its file and its arguments, in a confined copy of the process that works in the folder. `keep` must allow programs.
-    /// Everything that the program prints is its standard error.
+    /// Everything that the program prints is its standard error. None if this Python cannot serve.
     ///
     /// # Errors
     /// The process cannot be started, or the confinement cannot be described. How the program ended is no error.
@@ -114,7 +119,7 @@ impl PythonServer {
         (folder, program, arguments): (&Path, &str, &[&str]),
         keep: &Confinement,
         limit: Duration,
-    ) -> io::Result<Finished> {
+    ) -> io::Result<Option<Finished>> {
         let began = Instant::now();
         let keep = PortableConfinement::of(keep)?;
         let line = serde_json::to_string(&PythonCall { folder, program, arguments, keep }).map_err(io::Error::other)?;
@@ -132,13 +137,14 @@ impl PythonServer {
                 };
                 (end, stderr)
             }
+            Err(died) if died.end == End::Exited(CANNOT_SERVE) => return Ok(None),
             Err(died) => {
                 let end = if let End::TimedOut(_) = died.end { End::TimedOut(limit) } else { died.end };
                 (end, died.stderr)
             }
         };
         let stdout = Captured::new(0);
-        Ok(Finished { end, stdout, stderr, took: began.elapsed() })
+        Ok(Some(Finished { end, stdout, stderr, took: began.elapsed() }))
     }
 
     /// Keeps the process for the next call, and ends the one that was used least recently if there are more than [`MOST`].
@@ -147,6 +153,13 @@ impl PythonServer {
         kept.push(Kept { server: self.clone(), talker });
         let over = kept.len().saturating_sub(MOST);
         kept.drain(..over);
+    }
+
+    /// The interpreter, its options and its variables, for a program of its own.
+    pub(crate) fn interpreter(&self) -> (&Path, Vec<&str>, Vec<(&str, &str)>) {
+        let options = self.options.iter().map(String::as_str).collect();
+        let variables = self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        (&self.python, options, variables)
     }
 
     /// The process, taken from where it is kept, or started.

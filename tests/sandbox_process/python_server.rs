@@ -53,7 +53,7 @@ impl Lab {
         fs::write(folder.join("driver.py"), text).unwrap();
         let limits = Limits { open_files: Some(99), ..Limits::default() };
         let keep = self.keep(&folder, limits);
-        server.run((&folder, "driver.py", &["call.json"]), &keep, limit).unwrap()
+        server.run((&folder, "driver.py", &["call.json"]), &keep, limit).unwrap().expect("this Python can serve")
     }
 
     fn run(&self, server: &PythonServer, text: &str) -> Finished {
@@ -157,6 +157,17 @@ fn nothing_outlives_a_call_its_time_limit_or_its_worker() {
     all.into_iter().for_each(|pid| assert!(dies(pid), "{pid} outlived the time limit"));
     // The next call gets a process again.
     assert_eq!(lab.run(&server, "print(1)").stderr.text(), "1\n");
+}
+
+#[test]
+fn a_python_without_ctypes_cannot_serve() {
+    let Some(lab) = Lab::new() else { return };
+    let modules = lab.folder.path().join("modules");
+    fs::create_dir(&modules).unwrap();
+    fs::write(modules.join("ctypes.py"), "raise ImportError('no _ctypes')").unwrap();
+    let server = PythonServer::new(&lab.python, &["-S", "-s", "-B"], &[("PYTHONPATH", modules.to_str().unwrap())]);
+    let keep = lab.keep(lab.folder.path(), Limits::default());
+    assert!(server.run((lab.folder.path(), "driver.py", &[]), &keep, MINUTE).unwrap().is_none());
 }
 
 #[test]

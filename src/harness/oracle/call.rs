@@ -130,7 +130,7 @@ impl Call {
         run(&command, Some(time(task)), &AtomicBool::new(false)).map_err(cannot_run)
     }
 
-    /// The same for a program in Python, by its file in this folder and its arguments: a copy of the server's process runs it.
+    /// The same for a program in Python, by its file in this folder and its arguments. A copy of the server's process runs it, if that Python can serve.
     pub(super) fn run_by(
         &self,
         task: &Task,
@@ -140,7 +140,11 @@ impl Call {
     ) -> Result<Finished, Response> {
         permitted(task, "references")?;
         let keep = self.confinement(task, read);
-        server.run((self.dir.path(), file, args), &keep, time(task)).map_err(cannot_run)
+        if let Some(finished) = server.run((self.dir.path(), file, args), &keep, time(task)).map_err(cannot_run)? {
+            return Ok(finished);
+        }
+        let (python, options, variables) = server.interpreter();
+        self.run(task, python, &[&options[..], &[file], args].concat(), read, &variables)
     }
 
     fn confinement(&self, task: &Task, read: &[&Path]) -> Confinement {
