@@ -2,14 +2,19 @@
 is JSON. Each line of standard input is a request; each line of standard output says how a copy ended. Copies write to standard error.
 
 A copy confines itself before it reads the program of its call, so that it can do no more than a process that was confined when it started. This process runs
-no code of a package.
+no code of a package, and does not even read requests: each copy is made before its request comes, so that all begin alike.
 """
 
+# The modules that every program in Python has when it begins.
+AT_START = set(sys.modules)
+
+import atexit
 import gc
 import json
 import os
 import select
 import signal
+import time
 import traceback
 import types
 
@@ -22,17 +27,24 @@ try:
 except ImportError:
     # Python is often built without the library that `ctypes` needs.
     sys.exit(CANNOT_SERVE)
+if not os.path.isdir("/proc/self/fd"):
+    sys.exit(CANNOT_SERVE)
 
 # Numbers of system calls and of `prctl`, which are the same on every architecture; the library of C on this machine may be older than some of them.
 PIDFD_OPEN, CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 434, 444, 445, 446
 PATH_BENEATH = 1
-SET_DEATH_SIGNAL, SET_SECCOMP, SET_NO_NEW_PRIVILEGES = 1, 22, 38
+SET_DEATH_SIGNAL, SET_SECCOMP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVILEGES = 1, 22, 36, 38
+# Of `personality`: what only asks, and the bit that turns address randomisation off.
+ASK, NO_RANDOMIZATION = 0xFFFFFFFF, 0x0040000
 SECCOMP_FILTER = 2
 # The exit status of a copy that could not be confined.
 REFUSED = 70
+# How long this process waits for the end of processes that it has killed, in seconds.
+PATIENCE = 5
 
 c = ctypes.CDLL(None, use_errno=True)
 c.syscall.restype = ctypes.c_long
+c.personality.argtypes = [ctypes.c_ulong]
 
 
 class RulesetAttr(ctypes.Structure):
@@ -110,69 +122,104 @@ def confine(keep):
         prctl(SET_SECCOMP, SECCOMP_FILTER, ctypes.byref(program))
 
 
-def become(request, server):
-    """Turns this copy into a process that runs a program. Returns its exit status."""
-    try:
-        # Processes that it leaves behind are found by its group, which they cannot leave.
-        os.setpgid(0, 0)
-        prctl(SET_DEATH_SIGNAL, int(signal.SIGKILL))
-        if os.getppid() != server:
-            return REFUSED
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.dup2(2, 1)
-        os.chdir(request["folder"])
-        confine(request["keep"])
-    except OSError as error:
-        print("cannot start the program: %s" % error, file=sys.stderr)
-        return REFUSED
+def become(server):
+    """Turns this copy into the process of its call. Returns the call."""
+    # Processes that it leaves behind are found by its group, which they cannot leave.
+    os.setpgid(0, 0)
+    prctl(SET_DEATH_SIGNAL, int(signal.SIGKILL))
+    if os.getppid() != server:
+        sys.exit(0)
+    line = b""
+    while not line.endswith(b"\n"):
+        part = os.read(0, 1 << 16)
+        if not part:
+            # The worker has ended.
+            sys.exit(0)
+        line += part
+    request = json.loads(line)
+    # Opened again, because flags of a description that copies share would outlive this one.
+    for number, path, flags in ((0, os.devnull, os.O_RDONLY), (2, "/proc/self/fd/2", os.O_WRONLY)):
+        opened = os.open(path, flags)
+        os.dup2(opened, number)
+    os.dup2(2, 1)
+    os.chdir(request["folder"])
+    confine(request["keep"])
+    return request
+
+
+def run(request):
+    """Runs the program of a call as Python runs a script. Returns its exit status."""
     if "numpy.random" in sys.modules:
         # Copies would all draw the same numbers. Python does this for its own.
         sys.modules["numpy.random"].seed()
+    path = os.path.join(request["folder"], request["program"])
     main = types.ModuleType("__main__")
-    main.__file__ = request["program"]
+    main.__file__ = path
     sys.modules["__main__"] = main
     sys.argv = [request["program"]] + request["arguments"]
+    status = 0
     try:
-        with open(request["program"]) as file:
-            program = compile(file.read(), request["program"], "exec")
+        with open(path) as file:
+            program = compile(file.read(), path, "exec")
         exec(program, main.__dict__)
     except SystemExit as error:
         if error.code is None or isinstance(error.code, int):
-            return (error.code or 0) & 0xFF
+            status = (error.code or 0) & 0xFF
+        else:
+            sys.stdout.flush()
+            print(error.code, file=sys.stderr)
+            status = 1
+    except BaseException as error:
         sys.stdout.flush()
-        print(error.code, file=sys.stderr)
-        return 1
-    except BaseException:
-        sys.stdout.flush()
-        traceback.print_exc()
-        return 1
-    return 0
+        traceback.print_exception(type(error), error, error.__traceback__.tb_next)
+        status = 1
+    # As Python does before it ends: threads of the program may still write its results.
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
 
 
-def answer(line):
-    """Makes a copy for one request, and waits until it has ended."""
-    request = json.loads(line)
+def copied(server):
+    """What a copy does. Returns its exit status."""
+    try:
+        request = become(server)
+    except Exception as error:
+        print("cannot start the program: %s" % error, file=sys.stderr, flush=True)
+        return REFUSED
+    try:
+        return run(request)
+    except SystemExit:
+        return 1
+
+
+def one(work):
+    """Makes a copy that does `work`, and waits until it and everything that it started have ended. Returns how it ended; none if the worker has ended."""
     server = os.getpid()
     copy = os.fork()
     if copy == 0:
-        status = REFUSED
+        status = 1
         try:
-            status = become(request, server)
-            sys.stdout.flush()
-            sys.stderr.flush()
+            status = work(server)
+        except SystemExit as error:
+            status = error.code
         finally:
             os._exit(status)
     ended = system(PIDFD_OPEN, copy, 0)
-    ready, _, _ = select.select([0, ended], [], [])
-    if ended not in ready:
-        # Nobody waits for the answer any more.
-        stop(copy)
-        sys.exit(0)
+    watched = select.poll()
+    watched.register(ended, select.POLLIN)
+    # Only that the worker has closed it: what it holds is the copy's.
+    watched.register(0, 0)
+    is_over = ended not in [descriptor for descriptor, _ in watched.poll()]
     # Before the copy is reaped, its number belongs to its group alone.
     stop(copy)
     os.close(ended)
     status = os.waitpid(copy, 0)[1]
+    if is_over or not reaped():
+        return None
     if os.WIFSIGNALED(status):
         return {"signalled": os.WTERMSIG(status)}
     return {"exited": os.WEXITSTATUS(status)}
@@ -188,12 +235,32 @@ def stop(copy):
             pass
 
 
-def start_over(start):
-    """Begins again without importing anything: every copy then imports what it needs."""
+def reaped():
+    """Waits for all children of this process, which were killed. Returns whether none is left."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.001)
+        except ChildProcessError:
+            return True
+    return False
+
+
+def begin_again(start):
+    """Starts this program again, with another START."""
     with open("/proc/self/cmdline", "rb") as file:
         command = file.read().split(b"\0")[:-1]
-    command[-1] = json.dumps(dict(start, imports="")).encode()
+    command[-1] = json.dumps(start).encode()
     os.execv(sys.executable, command)
+
+
+def lay_out_alike(start):
+    """Begins again without address randomisation, unless that is so already or the system does not permit it: code that orders things by their addresses then
+    gives the same results more often."""
+    now = c.personality(ASK)
+    if now != -1 and not now & NO_RANDOMIZATION and c.personality(now | NO_RANDOMIZATION) != -1 and c.personality(ASK) & NO_RANDOMIZATION:
+        begin_again(start)
 
 
 def imported(start):
@@ -221,16 +288,27 @@ def serve():
     start = json.loads(sys.argv[1])
     # This process lives long, and must not hold what its parent had open by chance.
     close_descriptors()
-    # A copy looks for modules as if it had imported these itself.
+    lay_out_alike(start)
+    # What a program lost by its end, however it ended, becomes this process's, so that it is reaped here.
+    prctl(SET_CHILD_SUBREAPER, 1)
+    # A copy finds the modules that a program of its own would find, and looks for others in the same places.
+    for name in set(sys.modules) - AT_START:
+        del sys.modules[name]
     paths, finders = list(sys.path), list(sys.meta_path)
     if start["imports"] and not imported(start):
-        start_over(start)
+        # Every copy then imports what it needs.
+        begin_again(dict(start, imports=""))
     sys.path[:], sys.meta_path[:] = paths, finders
     # Objects that the collector passes over are not written to, so that copies share their memory.
     gc.collect()
     gc.freeze()
-    for line in sys.stdin:
-        print(json.dumps(answer(line)), flush=True)
+    # The first copy leaves this process as all others find it.
+    one(lambda server: 0)
+    while True:
+        ended = one(copied)
+        if ended is None:
+            break
+        os.write(1, json.dumps(ended).encode() + b"\n")
 
 
 serve()

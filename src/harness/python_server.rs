@@ -4,11 +4,13 @@
 //!
 //! | what a program of its own would guarantee | what guarantees it here |
 //! |---|---|
-//! | no call changes what another computes | every call has a copy of its own; the process itself runs no code of a package |
+//! | no call changes what another computes | every call has a copy of its own, made before the request is read; the process itself runs no code of a package |
+//! | addresses are those of every other run | the process turns address randomisation off; what it imported moves them, so they are not those of a program |
 //! | it is confined before it reads anything of the package | the copy confines itself, by the same rules ([`PortableConfinement`]) |
-//! | nothing that it started outlives it | a copy leads a group that it cannot leave; the process kills the group before it answers |
+//! | nothing that it started outlives it | a copy leads a group that it cannot leave; the process kills the group and waits for all of it before it answers |
 //! | it ends with the worker, and at its time limit | the process ends when its input ends, and copies end with the process; a time limit kills all of them |
 //! | what is imported is what the driver admits | the imports run by the same finder, and a copy has that of its own call |
+//! | a module of the package may have the name of one of Python's | modules that only the process itself uses are taken out of `sys.modules` |
 //!
 //! A Python without `ctypes`, by which a copy confines itself, cannot serve; each call then has a program of its own.
 //!
@@ -26,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::confine::{Confinement, PortableConfinement};
+use kforge_foundation::base::Digest;
 use kforge_foundation::process::{Captured, Command, End, Finished, Talker};
 
 /// The exit status by which the process reports that this Python cannot serve.
@@ -41,6 +44,8 @@ pub struct PythonServer {
     options: Vec<String>,
     environment: BTreeMap<String, String>,
     imports: Imports,
+    /// The digests of what it imports.
+    digests: Vec<Option<Digest>>,
 }
 
 /// What the process imports, as it reads it.
@@ -100,20 +105,22 @@ impl PythonServer {
             options: options.iter().map(|option| option.to_string()).collect(),
             environment: environment.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
             imports: Imports::default(),
+            digests: vec![],
         }
     }
 
-    /// The same, but it first runs `imports`, a program in Python that imports libraries. The program finds `call` in a variable of that name.
+    /// The same, but it first runs `imports`, a program in Python that imports libraries. The program finds `call` in a variable of that name. A process does not
+    /// serve once the digests of the libraries are others.
     #[must_use]
-    pub fn with_imports(self, imports: &str, call: Value) -> Self {
-        PythonServer { imports: Imports { imports: imports.to_string(), call }, ..self }
+    pub fn with_imports(self, imports: &str, call: Value, digests: Vec<Option<Digest>>) -> Self {
+        PythonServer { imports: Imports { imports: imports.to_string(), call }, digests, ..self }
     }
 
     /// Runs a program, given as its folder, its file and its arguments, in a confined copy of the process that works in the folder. `keep` must allow programs.
     /// Everything that the program prints is its standard error. None if this Python cannot serve.
     ///
     /// # Errors
-    /// The process cannot be started, or the confinement cannot be described. How the program ended is no error.
+    /// The process cannot be started or ends by itself, or the confinement cannot be described. How the program ended is no error.
     pub fn run(
         &self,
         (folder, program, arguments): (&Path, &str, &[&str]),
@@ -138,10 +145,14 @@ impl PythonServer {
                 (end, stderr)
             }
             Err(died) if died.end == End::Exited(CANNOT_SERVE) => return Ok(None),
-            Err(died) => {
-                let end = if let End::TimedOut(_) = died.end { End::TimedOut(limit) } else { died.end };
-                (end, died.stderr)
-            }
+            Err(died) => match died.end {
+                End::TimedOut(_) => (End::TimedOut(limit), died.stderr),
+                end @ (End::Interrupted | End::Misbehaved(_)) => (end, died.stderr),
+                end @ (End::Exited(_) | End::Signalled(_)) => {
+                    let said = died.stderr.text();
+                    return Err(io::Error::other(format!("the process that imports for it {end}: {}", said.trim())));
+                }
+            },
         };
         let stdout = Captured::new(0);
         Ok(Some(Finished { end, stdout, stderr, took: began.elapsed() }))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kforge::harness::confine::Confinement;
 use kforge::harness::python_server::{PythonServer, kept_processes};
-use kforge::process::{Command, End, Finished, Limits, run};
+use kforge::process::{Command, End, Finished, Limits, family, run};
 
 use super::{GOING_ON, dies, words};
 
@@ -66,7 +66,7 @@ fn copies_share_the_imports_and_nothing_else() {
     let Some(lab) = Lab::new() else { return };
     let imports =
         "import colorsys, random\ncolorsys.began = call['began']\nsys.path.append('/nowhere')\nsys.meta_path.clear()";
-    let server = lab.server().with_imports(imports, serde_json::json!({ "began": 7 }));
+    let server = lab.server().with_imports(imports, serde_json::json!({ "began": 7 }), vec![]);
     let text = "import sys, os, random, colorsys\nprint(sys.argv, __name__, os.getcwd()[-4:], colorsys.began, '/nowhere' in sys.path, len(sys.meta_path) > 0)\n\
         colorsys.began += 1\nprint(random.random(), file=open('drawn', 'w'))";
     let drawn = lab.folder.path().join("call/drawn");
@@ -81,7 +81,7 @@ fn copies_share_the_imports_and_nothing_else() {
     // Other servers have processes of their own. Two are kept, and the one that was used least recently ends.
     let others = ["import bisect", "import bisect, calendar"];
     for (at, imports) in others.into_iter().enumerate() {
-        let other = lab.server().with_imports(imports, serde_json::Value::Null);
+        let other = lab.server().with_imports(imports, serde_json::Value::Null, vec![]);
         assert_eq!(lab.run(&other, "").end, End::Exited(0));
         assert_eq!(kept_processes().contains(&process), at == 0, "{:?}", kept_processes());
     }
@@ -147,6 +147,16 @@ fn nothing_outlives_a_call_its_time_limit_or_its_worker() {
     let [left] = words(&finished.stderr)[..] else { panic!("{}", finished.stderr.text()) };
     assert!(dies(left), "what a call started outlived it");
     let process = kept_processes().pop().unwrap();
+    // Not even a child that it makes the process's own. What is left is the copy for the next call.
+    #[cfg(target_arch = "x86_64")]
+    {
+        let gives = "import ctypes, time\nfor _ in range(3):\n    \
+            if ctypes.CDLL(None).syscall(56, 0x8000 | 17, 0, 0, 0, 0) == 0: time.sleep(1000)";
+        assert_eq!(lab.run(&server, gives).end, End::Exited(0));
+        assert_eq!(lab.run(&server, "").end, End::Exited(0));
+        assert_eq!(kept_processes().pop(), Some(process));
+        assert!(family::descendants(process).len() <= 1, "{:?}", family::descendants(process));
+    }
     let stays =
         format!("{leaves}\nimport sys, os, time\nprint(os.getpid(), flush=True)\nsys.stdout.flush()\ntime.sleep(1000)");
     let (began, limit) = (Instant::now(), Duration::from_millis(1500));
@@ -157,6 +167,48 @@ fn nothing_outlives_a_call_its_time_limit_or_its_worker() {
     all.into_iter().for_each(|pid| assert!(dies(pid), "{pid} outlived the time limit"));
     // The next call gets a process again.
     assert_eq!(lab.run(&server, "print(1)").stderr.text(), "1\n");
+}
+
+#[test]
+fn no_call_changes_what_another_finds() {
+    let Some(lab) = Lab::new() else { return };
+    let server = lab.server().with_imports("import json", serde_json::Value::Null, vec![]);
+    // The sum depends on the order of a set, which is that of addresses.
+    let text = "import fcntl, os, sys\n\
+        class Point: pass\n\
+        all = {Point(): 1.0 / (at + 1) for at in range(3000)}\n\
+        total = 0.0\n\
+        for point in set(all): total += all[point]\n\
+        print(total.hex(), fcntl.fcntl(2, fcntl.F_GETFL) & os.O_NONBLOCK)\n\
+        fcntl.fcntl(2, fcntl.F_SETFL, fcntl.fcntl(2, fcntl.F_GETFL) | os.O_NONBLOCK)";
+    let first = lab.run(&server, text).stderr.text();
+    assert!(first.ends_with(" 0\n"), "{first}");
+    lab.run(&server, "import json\nx = [json.loads('[1, 2, 3]') for _ in range(10000)]\nprint('x' * 100000)");
+    assert_eq!(lab.run(&server, text).stderr.text(), first);
+    let other = lab.server().with_imports("import bisect", serde_json::Value::Null, vec![]);
+    (0..3).for_each(|_| drop(lab.run(&other, "")));
+    // The process was started again.
+    assert_eq!(lab.run(&server, text).stderr.text(), first);
+}
+
+#[test]
+fn a_package_s_own_modules_come_before_those_that_only_the_process_uses() {
+    let Some(lab) = Lab::new() else { return };
+    let folder = lab.folder.path().join("call");
+    fs::create_dir_all(&folder).unwrap();
+    for name in ["signal", "ctypes"] {
+        fs::write(folder.join(format!("{name}.py")), "OWN = True").unwrap();
+    }
+    let text = "import sys\nsys.path.insert(0, '.')\nimport signal, ctypes\nprint(signal.OWN, ctypes.OWN)";
+    assert_eq!(lab.run(&lab.server(), text).stderr.text(), "True True\n");
+}
+
+#[test]
+fn threads_end_and_exit_functions_run_before_a_program_ends() {
+    let Some(lab) = Lab::new() else { return };
+    let text = "import atexit, threading, time\natexit.register(print, 'bye')\n\
+        threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()";
+    assert_eq!(lab.run(&lab.server(), text).stderr.text(), "thread\nbye\n");
 }
 
 #[test]
@@ -173,19 +225,24 @@ fn a_python_without_ctypes_cannot_serve() {
 #[test]
 fn imports_that_fail_or_leave_a_thread_are_left_to_the_copies() {
     let Some(lab) = Lab::new() else { return };
-    let fails =
-        lab.server().with_imports("print('noise')\nimport colorsys, there_is_no_such_module", serde_json::Value::Null);
+    let fails = lab.server().with_imports(
+        "print('noise')\nimport colorsys, there_is_no_such_module",
+        serde_json::Value::Null,
+        vec![],
+    );
     let text = "import sys\nprint('colorsys' in sys.modules)";
     assert_eq!(lab.run(&fails, text).stderr.text(), "False\n");
-    let exits = lab.server().with_imports("import colorsys\nsys.exit(4)", serde_json::Value::Null);
+    let exits = lab.server().with_imports("import colorsys\nsys.exit(4)", serde_json::Value::Null, vec![]);
     assert_eq!(lab.run(&exits, text).stderr.text(), "False\n");
     let threads =
         "import colorsys, threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()";
-    let threads = lab.server().with_imports(threads, serde_json::Value::Null);
+    let threads = lab.server().with_imports(threads, serde_json::Value::Null, vec![]);
     assert_eq!(lab.run(&threads, text).stderr.text(), "False\n");
-    let works = lab.server().with_imports("print('noise')\nimport colorsys", serde_json::Value::Null);
+    let works = lab.server().with_imports("print('noise')\nimport colorsys", serde_json::Value::Null, vec![]);
     assert_eq!(lab.run(&works, text).stderr.text(), "True\n");
-    // A process that dies while it imports is an end like any other.
-    let dies = lab.server().with_imports("os.kill(os.getpid(), 9)", serde_json::Value::Null);
-    assert_eq!(lab.run(&dies, text).end, End::Signalled(9));
+    // A process that dies while it imports says nothing of the program.
+    let dies = lab.server().with_imports("os.kill(os.getpid(), 9)", serde_json::Value::Null, vec![]);
+    let keep = lab.keep(lab.folder.path(), Limits::default());
+    let why = dies.run((lab.folder.path(), "driver.py", &[]), &keep, MINUTE).unwrap_err().to_string();
+    assert!(why.contains("killed by signal 9"), "{why}");
 }

@@ -94,8 +94,11 @@ fn suited(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
     if path.is_dir() { access } else { access & AccessFs::from_file(WANTED) }
 }
 
+/// A path, and the rights on it and on what is below it as a number.
+type Granted = (PathBuf, u64);
+
 /// What [`restrict`] restricts, as numbers: the fields of `landlock_ruleset_attr`, and the rights on each path that exists. None if the kernel has no Landlock.
-pub(super) fn portable(keep: &Confinement) -> Option<([u64; 3], Vec<(PathBuf, u64)>)> {
+pub(super) fn portable(keep: &Confinement) -> Option<([u64; 3], Vec<Granted>)> {
     let abi = known_here()?;
     let (files, net, scopes) = (AccessFs::from_all(abi), AccessNet::from_all(abi), Scope::from_all(abi));
     let rules = granted(keep).into_iter().filter(|(path, _)| path.exists());

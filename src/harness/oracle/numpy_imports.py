@@ -4,6 +4,8 @@ for many calls runs it alone.
 
 import importlib.util
 import inspect
+import json
+import traceback
 
 # The exit status by which kforge is told that numpy is missing.
 NO_NUMPY = 3

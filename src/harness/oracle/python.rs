@@ -1,5 +1,5 @@
-//! Functions of the package in Python: references, generators of inputs, checks. Each call is a confined process. The head of `driver.py` documents what such a
-//! function may rely on.
+//! Functions of the package in Python: references, generators of inputs, checks. Each call is a confined copy of a process that has imported numpy. The head of
+//! `driver.py` documents what such a function may rely on.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use crate::compare::{Accepted, CheckResult};
 use crate::message::Response;
 use crate::python_server::PythonServer;
 use crate::task::{Task, failed};
+use kforge_foundation::base::Digest;
 use kforge_foundation::process::{Command, run};
 use kforge_numerics::reference::oracle::OracleOutput;
 use kforge_numerics::reference::{Values, float, generate, logical_len};
@@ -263,8 +264,11 @@ fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Resp
     read.push(&root);
     // Nothing of the package is imported before the call.
     let imports = serde_json::to_value(libraries(Path::new(NOWHERE))).map_err(cannot)?;
-    let server = PythonServer::new(&interpreter.executable, &PYTHON_OPTIONS, &PYTHON_VARIABLES)
-        .with_imports(include_str!("numpy_imports.py"), imports);
+    let server = PythonServer::new(&interpreter.executable, &PYTHON_OPTIONS, &PYTHON_VARIABLES).with_imports(
+        include_str!("numpy_imports.py"),
+        imports,
+        digests(task),
+    );
     let finished = call.run_by(task, &server, ("driver.py", &["call.json"]), &read)?;
     match finished.end {
         end if end.success() => Ok(()),
@@ -277,6 +281,11 @@ fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Resp
             Err(said_below(&root, format!("{the}`{module}::{function}` {}", ended(task, end)), &finished))
         }
     }
+}
+
+/// The digests of the interpreter and of the libraries of a task.
+pub(super) fn digests(task: &Task) -> Vec<Option<Digest>> {
+    ["toolchain:python", "toolchain:torch"].map(|name| task.spec.inputs.get(name).and_then(|input| input.digest)).into()
 }
 
 /// What is said where numpy is missing: for which Python, and how to get it.

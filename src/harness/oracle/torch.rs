@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{Call, InFile, ended, heard, said_below};
-use super::python::{Interpreter, NOWHERE, PYTHON_OPTIONS, PYTHON_VARIABLES, arguments, places};
+use super::python::{Interpreter, NOWHERE, PYTHON_OPTIONS, PYTHON_VARIABLES, arguments, digests, places};
 use super::source::Named;
 use crate::message::Response;
 use crate::python_server::PythonServer;
@@ -205,8 +205,11 @@ fn invoke(
     read.extend([root.as_path(), folder]);
     // Isolates Python as for other references. No variable by which PyTorch or its libraries choose code, such as ATEN_CPU_CAPABILITY, is passed on: what the
     // processor decides is in the key.
-    let server = PythonServer::new(&interpreter.executable, &PYTHON_OPTIONS, &PYTHON_VARIABLES)
-        .with_imports(include_str!("torch_imports.py"), imports);
+    let server = PythonServer::new(&interpreter.executable, &PYTHON_OPTIONS, &PYTHON_VARIABLES).with_imports(
+        include_str!("torch_imports.py"),
+        imports,
+        digests(task),
+    );
     let finished = call.run_by(task, &server, ("driver.py", &["call.json"]), &read)?;
     match finished.end {
         end if end.success() => Ok(()),
