@@ -171,14 +171,14 @@ impl PointChange {
     }
 }
 
-/// A bundle about which there is something to say.
+/// A bundle that was not read, or whose signature does not count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OddBundle {
     /// The oldest commit of the walk whose tree holds it.
     pub commit: String,
     /// Its path from the workspace's root.
     pub path: String,
-    /// What there is to say.
+    /// The reason.
     pub why: String,
 }
 
