@@ -200,8 +200,9 @@ fn an_installation_holds_the_modules_that_kernels_import_as_python_compiled_them
     let Some(lab) = Lab::of_example().installed() else { return };
     let folders = fs::read_dir(lab.home.path().join("toolchains")).unwrap().flatten().map(|entry| entry.path());
     let compiled = |folder: &Path, module: &str| folder.join(module).join("__pycache__").is_dir();
-    let mut of_torch = folders.filter(|folder| folder.join("torch/_dynamo").is_dir());
-    assert!(of_torch.all(|folder| ["torch", "torch/_dynamo"].iter().all(|module| compiled(&folder, module))));
+    let of_torch: Vec<PathBuf> = folders.filter(|folder| folder.join("torch/_dynamo").is_dir()).collect();
+    let all = of_torch.iter().all(|folder| ["torch", "torch/_dynamo"].iter().all(|module| compiled(folder, module)));
+    assert!(!of_torch.is_empty() && all, "{of_torch:?}");
 }
 
 #[test]
