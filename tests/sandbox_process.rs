@@ -34,6 +34,23 @@ fn dies(pid: u32) -> bool {
 }
 
 #[test]
+fn what_a_spared_process_starts_meanwhile_is_spared_with_it() {
+    let script =
+        "/bin/sh -c 'while /bin/true; do :; done' & spared=$!; /bin/sleep 1000 & read line; echo $spared $!; wait";
+    let asked = Talker::start(&sh(script)).unwrap().exchange("", Duration::from_secs(60), &GOING_ON).unwrap();
+    let (talker, answer) = asked.unwrap();
+    let [spared, other] = answer.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<u32>>()[..] else {
+        panic!("{answer}")
+    };
+    // Its loop ends if one of its children is killed.
+    for _ in 0..300 {
+        family::kill_descendants_but(talker.pid(), &[spared]);
+    }
+    assert!(family::is_alive(spared), "a child of the spared process was killed");
+    assert!(dies(other));
+}
+
+#[test]
 fn status_output_and_environment_are_those_of_the_child() {
     let finished = finish("echo out; echo err >&2; env; exit 3");
     assert_eq!(finished.end, End::Exited(3));

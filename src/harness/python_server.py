@@ -41,6 +41,8 @@ SECCOMP_FILTER = 2
 REFUSED = 70
 # How long this process waits for the end of processes that it has killed, in seconds.
 PATIENCE = 5
+# How many copies in a row may end before they have read a request.
+IDLE_ENDS = 3
 
 c = ctypes.CDLL(None, use_errno=True)
 c.syscall.restype = ctypes.c_long
@@ -122,8 +124,8 @@ def confine(keep):
         prctl(SET_SECCOMP, SECCOMP_FILTER, ctypes.byref(program))
 
 
-def become(server):
-    """Turns this copy into the process of its call. Returns the call."""
+def become(server, began):
+    """Turns this copy into the process of its call. Writes to `began` once it has read the call. Returns the call."""
     # Processes that it leaves behind are found by its group, which they cannot leave.
     os.setpgid(0, 0)
     prctl(SET_DEATH_SIGNAL, int(signal.SIGKILL))
@@ -136,6 +138,7 @@ def become(server):
             # The worker has ended.
             sys.exit(0)
         line += part
+    os.write(began, b"\n")
     request = json.loads(line)
     # Opened again, because flags of a description that copies share would outlive this one.
     for number, path, flags in ((0, os.devnull, os.O_RDONLY), (2, "/proc/self/fd/2", os.O_WRONLY)):
@@ -183,10 +186,10 @@ def run(request):
     return status
 
 
-def copied(server):
+def copied(server, began):
     """What a copy does. Returns its exit status."""
     try:
-        request = become(server)
+        request = become(server, began)
     except Exception as error:
         print("cannot start the program: %s" % error, file=sys.stderr, flush=True)
         return REFUSED
@@ -197,17 +200,20 @@ def copied(server):
 
 
 def one(work):
-    """Makes a copy that does `work`, and waits until it and everything that it started have ended. Returns how it ended; none if the worker has ended."""
+    """Makes a copy that does `work`, and waits until it and everything that it started have ended. Returns how it ended, and whether it began a call; none if
+    the worker has ended."""
     server = os.getpid()
+    calls, began = os.pipe()
     copy = os.fork()
     if copy == 0:
         status = 1
         try:
-            status = work(server)
+            status = work(server, began)
         except SystemExit as error:
             status = error.code
         finally:
             os._exit(status)
+    os.close(began)
     ended = system(PIDFD_OPEN, copy, 0)
     watched = select.poll()
     watched.register(ended, select.POLLIN)
@@ -218,11 +224,14 @@ def one(work):
     stop(copy)
     os.close(ended)
     status = os.waitpid(copy, 0)[1]
+    # A copy closes its end before it runs the program of its call, and nothing else that could hold it is left.
+    has_begun = os.read(calls, 1) != b""
+    os.close(calls)
     if is_over or not reaped():
         return None
     if os.WIFSIGNALED(status):
-        return {"signalled": os.WTERMSIG(status)}
-    return {"exited": os.WEXITSTATUS(status)}
+        return {"signalled": os.WTERMSIG(status)}, has_begun
+    return {"exited": os.WEXITSTATUS(status)}, has_begun
 
 
 def stop(copy):
@@ -303,12 +312,17 @@ def serve():
     gc.collect()
     gc.freeze()
     # The first copy leaves this process as all others find it.
-    one(lambda server: 0)
-    while True:
+    one(lambda server, began: 0)
+    idle_ends = 0
+    while idle_ends < IDLE_ENDS:
         ended = one(copied)
         if ended is None:
             break
-        os.write(1, json.dumps(ended).encode() + b"\n")
+        how, has_begun = ended
+        if has_begun:
+            os.write(1, json.dumps(how).encode() + b"\n")
+        # A copy that was killed before its call, for want of memory perhaps, is no answer to it.
+        idle_ends = 0 if has_begun else idle_ends + 1
 
 
 serve()

@@ -8,7 +8,7 @@ use kforge::harness::confine::Confinement;
 use kforge::harness::python_server::{PythonServer, kept_processes};
 use kforge::process::{Command, End, Finished, Limits, family, run};
 
-use super::{GOING_ON, dies, words};
+use super::{GOING_ON, dies, finish, words};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -167,6 +167,35 @@ fn nothing_outlives_a_call_its_time_limit_or_its_worker() {
     all.into_iter().for_each(|pid| assert!(dies(pid), "{pid} outlived the time limit"));
     // The next call gets a process again.
     assert_eq!(lab.run(&server, "print(1)").stderr.text(), "1\n");
+}
+
+#[test]
+fn a_copy_that_is_killed_before_its_call_answers_none() {
+    let Some(lab) = Lab::new() else { return };
+    let server = lab.server();
+    let said = |text: &str| lab.run(&server, text).stderr.text();
+    assert_eq!(said("print(0)"), "0\n");
+    let process = kept_processes().pop().unwrap();
+    let mut before = 0;
+    let mut kill_copy = || {
+        let start = Instant::now();
+        let copy = loop {
+            match family::descendants(process)[..] {
+                [copy] if copy != before => break copy,
+                _ => assert!(start.elapsed() < MINUTE, "no copy waits for a call"),
+            }
+        };
+        before = copy;
+        assert_eq!(finish(&format!("kill -9 {copy}")).end, End::Exited(0));
+        assert!(dies(copy));
+    };
+    kill_copy();
+    assert_eq!((said("print(1)"), said("print(2)")), ("1\n".into(), "2\n".into()));
+    assert_eq!(kept_processes().pop(), Some(process));
+    // One that never gets to a call ends, and another process serves.
+    (0..3).for_each(|_| kill_copy());
+    assert!(dies(process));
+    assert_eq!(said("print(3)"), "3\n");
 }
 
 #[test]

@@ -30,11 +30,18 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
 
 /// Every living descendant of a process, parents before children.
 pub fn descendants(of: u32) -> Vec<u32> {
-    let mut found = children(of);
+    descendants_but(of, &[])
+}
+
+/// The same without `spared` and everything below them. The children of a spared process are never listed, so one that starts meanwhile is not found either.
+fn descendants_but(of: u32, spared: &[u32]) -> Vec<u32> {
+    let mut found: Vec<u32> = vec![];
     let mut next = 0;
-    while next < found.len() {
-        let more = children(found[next]);
-        found.extend(more.into_iter().filter(|pid| !found.contains(pid)).collect::<Vec<_>>());
+    let mut parent = Some(of);
+    while let Some(pid) = parent {
+        let more = children(pid).into_iter().filter(|pid| !spared.contains(pid) && !found.contains(pid));
+        found.extend(more.collect::<Vec<_>>());
+        parent = found.get(next).copied();
         next += 1;
     }
     found
@@ -110,8 +117,7 @@ pub fn kill_family(leader: u32) {
 /// descendant may be starting another process. Stops after 100 passes, because a process that cannot be killed (stuck in the kernel) must not block kforge.
 fn kill_below(of: u32, spared: &[u32], wanted: impl Fn(u32) -> bool) {
     for _ in 0..100 {
-        let kept: Vec<u32> = spared.iter().copied().chain(spared.iter().flat_map(|pid| descendants(*pid))).collect();
-        let all: Vec<u32> = descendants(of).into_iter().filter(|pid| !kept.contains(pid)).collect();
+        let all = descendants_but(of, spared);
         let living: Vec<(u32, u32)> = all
             .iter()
             .filter(|pid| is_alive(**pid))
