@@ -106,6 +106,23 @@ impl Lab {
         Lab::new(&[("kernel.toml", MANIFEST), ("softmax.py", SOFTMAX), ("shared.py", SHARED)])
     }
 
+    /// `examples/triton`.
+    fn of_example() -> Self {
+        let lab = Lab { folder: folder(), home: folder(), variables: vec![] };
+        for file in fs::read_dir(root().join("examples/triton")).unwrap().flatten().filter(|f| f.path().is_file()) {
+            fs::copy(file.path(), lab.path(&file.file_name().to_string_lossy())).unwrap();
+        }
+        lab
+    }
+
+    /// Shortens the lists of values of the tunables whose names match a regular expression, at least `count`, to the first value.
+    fn keep_first_values(&self, names: &str, count: usize) {
+        let manifest = fs::read_to_string(self.path("kernel.toml")).unwrap();
+        let lists = regex::Regex::new(&format!(r"(?m)^(tune\.(?:{names}) = \[\d+),[^\]]*\]")).unwrap();
+        assert!(lists.find_iter(&manifest).count() >= count, "{manifest}");
+        self.write("kernel.toml", &lists.replace_all(&manifest, "$1]"));
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -233,15 +250,9 @@ fn an_installation_holds_the_modules_as_python_compiled_them() {
 #[ignore = "second tier: installs Triton and compiles for three architectures"]
 fn examples_compile_to_the_same_binaries_from_two_folders_and_homes() {
     let made = |words: &[&str]| {
-        let lab = Lab { folder: folder(), home: folder(), variables: vec![] };
-        for file in fs::read_dir(root().join("examples/triton")).unwrap().flatten().filter(|f| f.path().is_file()) {
-            fs::copy(file.path(), lab.path(&file.file_name().to_string_lossy())).unwrap();
-        }
-        // Of each list of values only the first: another value makes another binary in the same way.
-        let manifest = fs::read_to_string(lab.path("kernel.toml")).unwrap();
-        let lists = regex::Regex::new(r"(?m)^(tune\.[A-Z_]+ = \[\d+),[^\]]*\]").unwrap();
-        assert!(lists.find_iter(&manifest).count() >= 8, "{manifest}");
-        lab.write("kernel.toml", &lists.replace_all(&manifest, "$1]"));
+        let lab = Lab::of_example();
+        // Another value of a tunable makes another binary in the same way.
+        lab.keep_first_values("[A-Z_]+", 8);
         let lab = lab.installed()?;
         let ran = lab.run(words);
         assert_eq!(ran.code, Some(0), "{}", ran.said);

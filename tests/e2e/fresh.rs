@@ -99,10 +99,10 @@ fn what_a_kernel_prints_at_a_holdout_shape_is_shown_to_nobody() {
     assert!(all.contains(" at 10") && !all.contains(" at 11"), "a remembered result holds no such text either");
 }
 
-/// How many trials each operator gets; a hundred clean builds draw a hundred. By default three of each distribution.
+/// How many trials each operator gets; a hundred clean builds draw a hundred. By default one of each distribution.
 #[expect(clippy::disallowed_methods, reason = "a variable of the tests")]
 fn trials() -> u64 {
-    std::env::var("KFORGE_TEST_TRIALS").ok().and_then(|n| n.parse().ok()).unwrap_or(24)
+    std::env::var("KFORGE_TEST_TRIALS").ok().and_then(|n| n.parse().ok()).unwrap_or(8)
 }
 
 /// For every operator of every example, one honest kernel at a small shape on `cpu`, on many fresh trials of every class.
