@@ -73,6 +73,13 @@ fn harmless(text: &str) -> String {
     out
 }
 
+/// Whether a terminal keeps a text readable under these parameters of a style. Messages may hold styles, so what hides a text is no style.
+fn is_readable(parameters: &str) -> bool {
+    let is_one = |one: &str| matches!(one, "" | "0" | "1" | "2" | "3" | "4" | "22" | "23" | "24" | "39");
+    let is_colour = |one: &str| one.parse().is_ok_and(|code: u8| matches!(code, 31..=36 | 91..=96));
+    parameters.split(';').all(|one| is_one(one) || is_colour(one))
+}
+
 /// The same, but styles (colours and weights) stay.
 fn styled_harmless(styled: &str) -> String {
     let mut out = String::with_capacity(styled.len());
@@ -80,7 +87,8 @@ fn styled_harmless(styled: &str) -> String {
     while let Some(at) = rest.find("\u{1b}[") {
         let parameters = &rest[at + 2..];
         let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(parameters.len());
-        let taken = if parameters[end..].starts_with('m') { at + 2 + end + 1 } else { at + 2 };
+        let is_style = parameters[end..].starts_with('m') && is_readable(&parameters[..end]);
+        let taken = if is_style { at + 2 + end + 1 } else { at + 2 };
         out += &harmless(&rest[..at]);
         out += &if taken > at + 2 { rest[at..taken].to_string() } else { harmless(&rest[at..taken]) };
         rest = &rest[taken..];
@@ -164,9 +172,13 @@ impl Console {
         self.err(&fit(styled, self.width(), 4));
     }
 
-    /// A warning in one line.
+    /// A warning in one line. The same warning is printed once.
     pub fn warn(&self, text: &str) {
-        self.complain(&format!("{WARN}warning{WARN:#}: {}\n", harmless(text)), self.manner.volume > Volume::Quiet);
+        let styled = format!("{WARN}warning{WARN:#}: {}\n", harmless(text));
+        // Several plans of one command may each find the same.
+        if !self.said().contains(&styled) {
+            self.complain(&styled, self.manner.volume > Volume::Quiet);
+        }
     }
 
     /// An error in one line.
@@ -342,6 +354,7 @@ mod tests {
         let styled = format!("{ERROR}error{ERROR:#}: a\u{1b}[2J\u{1b}]0;x\u{7}b \u{1b}[");
         let expected = format!("{ERROR}error{ERROR:#}: a\\u{{1b}}[2J\\u{{1b}}]0;x\\u{{7}}b \\u{{1b}}[");
         assert_eq!(styled_harmless(&styled), expected);
+        assert_eq!(styled_harmless("\u{1b}[8mx\u{1b}[0;30my"), "\\u{1b}[8mx\\u{1b}[0;30my", "what would hide a text");
         assert_eq!(styled_harmless("\u{1b}[1;31mx\u{1b}[0m\u{1b}[31"), "\u{1b}[1;31mx\u{1b}[0m\\u{1b}[31");
     }
 }

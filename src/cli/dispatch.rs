@@ -62,6 +62,8 @@ fn advised(mut error: clap::Error, words: &[OsString]) -> clap::Error {
         && is_costly(tip)
     {
         error.remove(ContextKind::SuggestedArg);
+        // The usage has the option that clap had in mind.
+        error.remove(ContextKind::Usage);
     }
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

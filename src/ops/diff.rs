@@ -92,7 +92,7 @@ pub enum DiffError {
         target: String,
     },
     /// Both sides are the same variant of the same state.
-    #[error("`{variant}` is the champion of kernel `{kernel}` on {target}: it is compared with another variant")]
+    #[error("nothing to compare: `{variant}` is the champion of kernel `{kernel}` on {target}")]
     Same {
         /// The kernel.
         kernel: String,
@@ -307,11 +307,13 @@ fn labels(
     if let (Some(a), Some(b)) = (&request.a, &request.b) {
         return Ok(vec![(named(a)?, named(b)?)]);
     }
-    let other = match (&request.a, seat.selected.builds.first()) {
-        (Some(word), _) => named(word)?,
-        (None, first) => first.map(|build| build.label.clone()).unwrap_or_default(),
-    };
     let champions = champions(seat, request, WORKING_TREE)?;
+    let declared = || seat.selected.builds.iter().map(|build| &build.label);
+    let other = match &request.a {
+        Some(word) => named(word)?,
+        // The first one that is another.
+        None => declared().find(|label| !champions.contains(label)).or(declared().next()).cloned().unwrap_or_default(),
+    };
     let pairs: Vec<(String, String)> =
         champions.into_iter().filter(|champion| *champion != other).map(|c| (c, other.clone())).collect();
     match pairs.is_empty() {

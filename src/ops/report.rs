@@ -138,8 +138,7 @@ fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: 
         takes(&selected.kernels, kernel) && takes(&selected.operators, operator) && takes(&selected.targets, target)
     });
     for target in report.packages.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets) {
-        target.shapes.retain(|s| takes(&selected.shapes, &s.shape));
-        target.times.retain(|t| takes(&selected.shapes, &t.shape));
+        target.narrow(&|shape| takes(&selected.shapes, shape));
     }
     if report.packages.is_empty() { Err(NotShown::Nothing.into()) } else { Ok(()) }
 }

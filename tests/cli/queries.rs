@@ -144,6 +144,22 @@ fn a_report_is_a_page_that_is_written_printed_and_opened() {
 }
 
 #[test]
+fn results_of_a_build_that_ended_at_a_failure_are_not_stale_and_explain_names_the_next_step() {
+    let place = Place::tiny().alone();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 128]");
+    place.edit("kernel.toml", "five = { n = 5 }", "five = { n = 5 }\nsix = { n = 6 }\nseven = { n = 7 }");
+    place.run("build").expect(0);
+    place.edit("twice.cu", "2.0f * x[i]", "(BLOCK == 64 ? 3.0f : 2.0f) * x[i]");
+    place.run("build -j 1").expect(100).says("were not tried, because the build ended at");
+    let said = place.run("report").expect(0).prints("(BLOCK=64)");
+    assert!(!said.out.contains("stale") && !said.out.contains("earlier version"), "{}", said.out);
+    place.run("explain twice").expect(0).prints("nothing is selected yet").prints(" to run: `tiny/twice/BLOCK=64/cpu/");
+    // An edit after it is one.
+    place.edit("twice.cu", "if (i < n)", "/* guarded */ if (i < n)");
+    place.run("report").expect(0).prints("stale: `twice.cu` was edited since this was built");
+}
+
+#[test]
 fn a_report_says_at_which_commit_it_was_built_and_what_was_edited_since() {
     let place = Place::tiny();
     let commit = "git init -q . && git add . && git -c user.name=n -c user.email=n@example.com commit -qm c && git rev-parse HEAD";

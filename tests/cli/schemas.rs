@@ -51,6 +51,7 @@ fn the_schemas_are_those_of_the_program() {
         "method",
         "proposal",
         "report",
+        "samples",
         "scores",
         "signature",
         "trajectory",
@@ -80,10 +81,12 @@ fn a_difference_is_as_its_schema_says() {
         .prints("A  BLOCK=32  champion")
         .prints("the same in both (twice.cu)");
     said.prints("launch 1 at five  grid 1 x 1 x 1, block 32 x 1 x 1 -> grid 1 x 1 x 1, block 64 x 1 x 1");
+    // The champion is the first variant in declared order.
+    place.run("diff twice").expect(0).prints("A  BLOCK=32  champion").prints("B  BLOCK=64");
     place
-        .run("diff twice")
+        .run("diff twice BLOCK=32")
         .expect(4)
-        .says("`BLOCK=32` is the champion of kernel `twice` on cpu")
+        .says("nothing to compare: `BLOCK=32` is the champion of kernel `twice` on cpu")
         .says("one of `BLOCK=64`");
 }
 

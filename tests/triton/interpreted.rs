@@ -4,7 +4,7 @@ use std::fs;
 
 use super::folders::folder;
 use super::python::python;
-use super::{Lab, Ran, SOFTMAX, root};
+use super::{Lab, Ran, SOFTMAX};
 
 const PYTHON: &str = "KFORGE_TOOLCHAIN_PYTHON";
 

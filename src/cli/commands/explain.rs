@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &ExplainArgs) -> CommandResult {
             console.out(&choice::text(&choices));
         }
         Explained::Kernel(kernels) if args.json => return print_json(context, &kernels),
-        Explained::Kernel(kernels) => console.out(&kernel::text(&kernels)),
+        Explained::Kernel(kernels) => console.out(&kernel::text(&kernels, Some(jiff::Timestamp::now()))),
     }
     Ok(Exit::Done)
 }

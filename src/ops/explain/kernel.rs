@@ -8,6 +8,7 @@ use kforge_engine::{Blobs, Done, Node, ReadyResult};
 use kforge_pipeline::plan::kernels::Selected;
 use kforge_pipeline::report::baselines::BaselineReport;
 use kforge_pipeline::report::kernel::{KernelDocument, SeatDocument};
+use kforge_pipeline::report::provenance;
 use kforge_types::record::{FORMAT_VERSION, StepKind};
 
 /// What is known of a kernel of that name, for each package that has one with steps in the plan.
@@ -23,11 +24,15 @@ pub(super) fn kernels(ready: &Ready<'_>, known: &ReadyResult, name: &str) -> Vec
                 operator: labels.operator.clone().unwrap_or_default(),
                 seats: vec![],
                 steps: BTreeMap::new(),
+                open: vec![],
             });
             out.len() - 1
         });
         let kernel = &mut out[at];
         *kernel.steps.entry(node.kind.name().into()).or_default() += 1;
+        if known.open.contains(&node.id) {
+            kernel.open.push(node.id.to_string());
+        }
         if kernel.operator.is_empty() {
             kernel.operator = labels.operator.clone().unwrap_or_default();
         }
@@ -45,18 +50,31 @@ fn seat(ready: &Ready<'_>, known: &ReadyResult, node: &Node) -> Option<SeatDocum
         select: node.id.clone(),
         choices: choices(ready, known, &node.id).unwrap_or_default(),
         baselines: baselines(ready, known, &selected),
+        observed: provenance::observed(
+            known
+                .steps
+                .iter()
+                .filter(|(node, _)| is_its(node, &selected))
+                .filter_map(|(_, done)| done.as_ref()?.evidence.as_ref()),
+        ),
     })
+}
+
+/// Whether a step is about a kernel on a target, for the choice of types of a selection.
+fn is_its(node: &Node, selected: &Selected) -> bool {
+    let labels = &node.labels;
+    let variant = |label: &String| selected.builds.iter().any(|build| build.label == *label);
+    labels.kernel.as_ref() == Some(&selected.kernel)
+        && labels.target.as_ref() == Some(&selected.target)
+        && labels.variant.as_ref().is_none_or(variant)
 }
 
 /// The baselines beside the champions of a selection that are rated.
 fn baselines(ready: &Ready<'_>, known: &ReadyResult, selected: &Selected) -> Vec<BaselineReport> {
     let rated = |(node, done): &(Node, Option<Done>)| {
         let labels = &node.labels;
-        let is_its = node.kind == StepKind::Rate
-            && labels.kernel.as_ref() == Some(&selected.kernel)
-            && labels.target.as_ref() == Some(&selected.target)
-            && selected.builds.iter().any(|build| Some(&build.label) == labels.variant.as_ref());
-        let digest = done.as_ref()?.result.as_ref()?.outputs.get("rating").copied().filter(|_| is_its)?;
+        let is_rated = node.kind == StepKind::Rate && labels.variant.is_some() && is_its(node, selected);
+        let digest = done.as_ref()?.result.as_ref()?.outputs.get("rating").copied().filter(|_| is_rated)?;
         let rating = serde_json::from_slice(&ready.leaves.get(&digest).ok()??).ok()?;
         let (shape, baseline, variant) = (labels.shape.clone()?, labels.baseline.clone()?, labels.variant.clone()?);
         Some(BaselineReport { shape, baseline, variant, rating })

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::event::Warning;
 use crate::session::request::LastRequest;
 use crate::{Error, Session};
-use kforge_engine::DryRun;
+use kforge_engine::{DryRun, Source};
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::field_words::words;
@@ -65,6 +65,11 @@ fn changes(session: &Session, last: &LastRequest, whole: bool) -> Result<Vec<Cha
         let DryRun { will, .. } = dry;
         let change = |(id, why): &(String, Why)| {
             let node = nodes.get(id.as_str()).filter(|node| !node.advisory || node.labels.round.is_none())?;
+            // A build that ended at a failure has results of steps whose successors still hold earlier ones. That is no edit, and an edit shows at its first step.
+            let input = why.field.as_deref().and_then(|field| node.inputs.get(field.strip_prefix("inputs.")?));
+            if !whole && input.is_some_and(|input| matches!(input.source, Source::Output { .. })) {
+                return None;
+            }
             let told = told(id, node.kind, why, whole)?;
             Some(Change { labels: node.labels.clone(), kind: node.kind, is_new: why.code == "new", why: told })
         };

@@ -269,6 +269,14 @@ impl Comparison {
         self.counted(|_| String::new())
     }
 
+    /// The counts, and how many kernels are wrong or could not be built: `2 same, 1 wrong`.
+    pub fn heading(&self) -> String {
+        let failed = self.unbuilt.iter().filter(|unbuilt| unbuilt.failed).count();
+        let unbuilt = if failed > 0 { format!(", {failed} could not be built") } else { String::new() };
+        let wrong = if self.wrong.is_empty() { String::new() } else { format!(", {} wrong", self.wrong.len()) };
+        format!("{}{unbuilt}{wrong}", self.summary())
+    }
+
     /// The counts with the names of slower rows: `4 slower (p/a on h at x, p/b on h at x, p/c on h at x and 1 more), 2 same`.
     pub fn conclusion(&self) -> String {
         self.counted(|change| if change == Change::Slower { format!(" ({})", self.slower()) } else { String::new() })
@@ -319,12 +327,9 @@ impl Comparison {
 
     /// The comparison as a comment on a pull request.
     pub fn markdown(&self) -> String {
-        let failed = self.unbuilt.iter().filter(|unbuilt| unbuilt.failed).count();
-        let unbuilt = if failed > 0 { format!(", {failed} could not be built") } else { String::new() };
-        let wrong = if self.wrong.is_empty() { String::new() } else { format!(", {} wrong", self.wrong.len()) };
         let mut out = format!(
-            "### kforge compare: {}{unbuilt}{wrong}\n\n`{}` against `{}`, margin {:.1} %\n\n| | kernel | target | shape | variant | time | |\n|---|---|---|---|---|---|---|\n",
-            self.summary(),
+            "### kforge compare: {}\n\n`{}` against `{}`, margin {:.1} %\n\n| | kernel | target | shape | variant | time | |\n|---|---|---|---|---|---|---|\n",
+            self.heading(),
             self.head,
             self.base,
             100.0 * self.margin

@@ -1,7 +1,7 @@
 //! A comparison of two states as one HTML page: a row for each kernel and shape, slower ones first, as dots with intervals. Knows comparisons and how pages are
 //! written; compares nothing.
 
-use super::comparison::{Change, Comparison, Row, Seat, variants};
+use super::comparison::{Change, Comparison, Row, variants};
 use crate::report::page::frame;
 use crate::report::page::html::Html;
 use crate::report::page::plot::{self, Axis, Dot};
@@ -16,12 +16,14 @@ pub fn page(found: &Comparison) -> String {
             h.leaf(
                 "p",
                 &[("class", &"s")],
-                format!("margin {} %; {}", digits(100.0 * found.margin, 2), found.summary()),
+                format!("margin {} %; {}", digits(100.0 * found.margin, 2), found.heading()),
             );
         });
         h.open("main", &[], |h| {
+            // What is wrong comes before what is slower.
+            lists(h, [("Wrong", texts(&found.wrong)), ("Not built", texts(&found.unbuilt))]);
             rows(h, found);
-            rest(h, found);
+            lists(h, [("Added", texts(&found.added)), ("Removed", texts(&found.removed))]);
         });
     })
 }
@@ -91,15 +93,12 @@ fn one(h: &mut Html, axis: &Axis, row: &Row) {
     }
 }
 
-/// What only one of the two has, and what is wrong or was not built.
-fn rest(h: &mut Html, found: &Comparison) {
-    let seats = |seats: &[Seat]| seats.iter().map(Seat::to_string).collect();
-    let parts: [(&str, Vec<String>); 4] = [
-        ("Wrong", found.wrong.iter().map(ToString::to_string).collect()),
-        ("Not built", found.unbuilt.iter().map(ToString::to_string).collect()),
-        ("Added", seats(&found.added)),
-        ("Removed", seats(&found.removed)),
-    ];
+fn texts<T: ToString>(all: &[T]) -> Vec<String> {
+    all.iter().map(ToString::to_string).collect()
+}
+
+/// A title and a list for each part that has lines.
+fn lists(h: &mut Html, parts: [(&str, Vec<String>); 2]) {
     for (title, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         h.leaf("h2", &[], title);
         h.open("ul", &[], |h| lines.iter().for_each(|line| h.leaf("li", &[], line)));
@@ -108,7 +107,7 @@ fn rest(h: &mut Html, found: &Comparison) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::comparison::Decision;
+    use super::super::comparison::{Decision, Seat, Wrong};
     use super::*;
 
     #[test]
@@ -132,11 +131,20 @@ mod tests {
             row("slow", Change::Slower, Some((0.025, Some((0.0212, 0.0299))))),
         ];
         found.added = vec![seat("new")];
+        found.wrong = vec![Wrong {
+            package: "p".into(),
+            kernel: "k".into(),
+            operator: "o".into(),
+            target: "h200".into(),
+            because: "`y` is wrong".into(),
+        }];
         let text = page(&found);
         let (slow, same) = (text.find("p/slow on h200").unwrap(), text.find("p/&lt;b&gt;same&lt;/b&gt;").unwrap());
         assert!(slow < same && !text.contains("<b>same"), "{text}");
         assert!(text.contains("<td class=n>2.50 %<td class=n>2.12 to 2.99 %<td><svg"), "{text}");
         assert!(text.contains("✕</b> slower") && text.contains("<li>p/new on h200 at big"), "{text}");
+        assert!(text.contains("margin 1.0 %; 1 slower, 1 same, 1 wrong"), "{text}");
+        assert!(text.find("<h2>Wrong").unwrap() < slow, "{text}");
         assert_eq!(page(&found), text);
     }
 }

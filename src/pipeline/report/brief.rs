@@ -40,7 +40,7 @@ pub fn brief(report: &Report) -> String {
     let report = begun.as_ref().unwrap_or(report);
     let mut out = String::new();
     for package in &report.packages {
-        write_package(&mut out, package);
+        write_package(&mut out, package, report.has_failed());
     }
     write_notes(&mut out, report);
     for (kernel, target) in report.packages.iter().flat_map(seats).filter(|(_, target)| is_failed(target)) {
@@ -83,7 +83,7 @@ fn name(kernel: &KernelReport, target: &TargetReport) -> String {
     if target.types.is_empty() { kernel.name.clone() } else { format!("{} [{}]", kernel.name, target.types) }
 }
 
-fn write_package(out: &mut String, package: &PackageReport) {
+fn write_package(out: &mut String, package: &PackageReport, has_failed: bool) {
     let _ = writeln!(out, "{}", paint(BOLD, &package.name));
     for operator in package.operators.iter().filter(|operator| operator.verdict != Verdict::Pass) {
         let (style, why) = match &operator.verdict {
@@ -92,8 +92,10 @@ fn write_package(out: &mut String, package: &PackageReport) {
         };
         let _ = writeln!(out, "  operator {}: {}", operator.name, paint(style, &why));
     }
-    let rows: Vec<[(String, String); 5]> =
-        seats(package).filter(|(_, target)| !is_failed(target)).map(|(kernel, target)| cells(kernel, target)).collect();
+    let rows: Vec<[(String, String); 5]> = seats(package)
+        .filter(|(_, target)| !is_failed(target))
+        .map(|(kernel, target)| cells(kernel, target, has_failed))
+        .collect();
     let width = |column: usize| {
         let widths = rows.iter().map(|row| row[column].0.chars().count()).filter(|width| *width > 0);
         widths.clone().filter(|width| *width <= WIDEST).max().or(widths.min()).unwrap_or(0)
@@ -111,7 +113,7 @@ fn write_package(out: &mut String, package: &PackageReport) {
 }
 
 /// The cells of a line, each without and with styles: kernel, target, verdict, champion, time.
-fn cells(kernel: &KernelReport, target: &TargetReport) -> [(String, String); 5] {
+fn cells(kernel: &KernelReport, target: &TargetReport, has_failed: bool) -> [(String, String); 5] {
     let plain = |text: String, style| {
         let styled = if text.is_empty() { String::new() } else { paint(style, &text) };
         (text, styled)
@@ -121,20 +123,26 @@ fn cells(kernel: &KernelReport, target: &TargetReport) -> [(String, String); 5] 
     [
         plain(name(kernel, target), BOLD),
         (on.clone(), on),
-        verdict(target),
+        verdict(target, has_failed),
         plain(champions, style),
         plain(time(target), DIM),
     ]
 }
 
-/// The verdict on the champions: `pass`, `3 pass, 1 unknown`; and who says so if no device does. What has no verdict was only compiled.
-fn verdict(target: &TargetReport) -> (String, String) {
+/// The verdict on the champions: `pass`, `3 pass, 1 unknown`; and who says so if no device does. What has no verdict was only compiled. A build that ended at a
+/// failure may have selected no champion; then only the variants that passed before are counted.
+fn verdict(target: &TargetReport, has_failed: bool) -> (String, String) {
     let number = |is: fn(&ShapeReport) -> bool| target.shapes.iter().filter(|shape| is(shape)).count();
     let passed = number(|shape| shape.verdict == Verdict::Pass);
     let open = number(|shape| matches!(shape.verdict, Verdict::Unknown(_)));
     let (text, style) = match (passed, open) {
         (0, 0) if target.machine.is_empty() => ("no result".to_string(), OPEN),
         (0, 0) => ("compiled".to_string(), DIM),
+        (_, 0) if target.is_cut_short(has_failed) => {
+            let passed: BTreeSet<&str> = target.shapes.iter().map(|shape| shape.variant.as_str()).collect();
+            let verb = if passed.len() == 1 { "passes" } else { "pass" };
+            (format!("{} {verb}, no champion", count(passed.len() as u64, "variant")), OPEN)
+        }
         (_, 0) => ("pass".to_string(), GOOD),
         (0, _) => ("unknown".to_string(), OPEN),
         (passed, open) => (format!("{passed} pass, {open} unknown"), OPEN),
@@ -249,8 +257,8 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
         out.push(("optimized", DIM, rounds_text::summary(rounds)));
     }
     for champion in &target.champions {
-        // What failed has a line of its own, which says more.
-        if champion.variant.is_none() && !is_failed(target) {
+        // What failed or is unavailable has a line of its own, which says more.
+        if champion.variant.is_none() && !is_failed(target) && target.unavailable.is_empty() {
             out.push(("no champion", BAD, champion.because.clone()));
         }
         out.extend(target.not_confirmed(champion).into_iter().map(|line| ("unconfirmed", OPEN, line)));
@@ -391,6 +399,23 @@ mod tests {
             "p\n  sum              cpu  pass           BLOCK=256         7.97 us at long, 49 % of bandwidth\n  \
              softmax [T=f16]  cpu  pass emulated  the only variant\n"
         );
+    }
+
+    #[test]
+    fn without_a_champion_a_build_that_failed_counts_variants_and_what_is_unavailable_is_said_once() {
+        let mut wrong = passed("V=1");
+        wrong.shapes[0].verdict = Verdict::Fail("`y` is wrong".into());
+        let cut_short = TargetReport { champions: vec![], ..passed("V=1") };
+        let said = told(vec![("wrong", wrong), ("short", cut_short.clone())]);
+        assert!(said.contains("  short  cpu  1 variant passes, no champion\n"), "{said}");
+        // Where nothing failed, `verify` selects no champion.
+        assert!(told(vec![("short", cut_short)]).contains("  short  cpu  pass\n"));
+        let mut open = passed("V=1");
+        (open.champions[0].variant, open.shapes) = (None, vec![]);
+        open.unavailable = vec![("verify".into(), 2, "Triton's interpreter needs numpy".into())];
+        let said = told(vec![("open", open)]);
+        assert!(said.contains("unavailable open on cpu: Triton's interpreter needs numpy"), "{said}");
+        assert!(!said.contains("  no champion open"), "{said}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::classes::OvertakenReport;
 use super::rounds_text::duration;
 use super::text::variant;
+use kforge_foundation::base::count;
 use kforge_types::record::Verdict;
 
 const DIM: Style = Style::new().dimmed();
@@ -39,6 +40,39 @@ pub struct Choice {
     /// The other variants, in declared order.
     pub rivals: Vec<Rival>,
 }
+
+impl Choice {
+    /// What would make another variant champion, as far as its rivals show: a sentence for each.
+    fn would_change(&self) -> Vec<String> {
+        let mut lines = vec![];
+        if self.champion.is_some() && self.provisional {
+            lines.push("times at its bench shapes: it was selected without them".to_string());
+        }
+        let serving = || self.rivals.iter().filter(|rival| rival.serves);
+        let open = |rival: &&Rival| {
+            let held = rival.held_back.as_ref();
+            held.is_some_and(|held| !matches!(held.verdict, Some(Verdict::Pass | Verdict::Fail(_))))
+        };
+        let undecided = serving().filter(open).count() as u64;
+        if undecided > 0 {
+            lines.push(format!("a verdict on {}, unknown so far", count(undecided, "variant")));
+        }
+        let close = |rival: &&Rival| {
+            rival.held_back.is_none() && rival.pairs.iter().any(|pair| pair.interval.0 <= 0.0 && pair.interval.1 >= 0.0)
+        };
+        let close: Vec<&str> = serving().filter(close).map(|rival| variant(&rival.variant)).collect();
+        if !close.is_empty() {
+            let more = close.len().saturating_sub(NEAR);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let near = close.iter().take(NEAR).copied().collect::<Vec<_>>().join(" or ");
+            lines.push(format!("other pairs with {near}{more}: their intervals include no difference"));
+        }
+        lines
+    }
+}
+
+/// Rivals that pairs do not separate from the champion, by name. The others are counted.
+const NEAR: usize = 3;
 
 /// A median time at a shape.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -154,6 +188,9 @@ pub fn text(choices: &[Choice]) -> String {
         if more > 0 {
             let _ = writeln!(out, "    {DIM}and {more} more, which --json lists{DIM:#}");
         }
+        for line in choice.would_change() {
+            let _ = writeln!(out, "    {DIM}would change it: {line}{DIM:#}");
+        }
     }
     out
 }
@@ -205,6 +242,7 @@ mod tests {
             "    A=7  correct; median 0.4 % faster",
             "    A=8  correct; in pairs at big 1.8 % slower [+0.9, +2.5]; the two orders disagree: 3.0 % slower where it came first, 1.0 % faster where it came second",
             "    the only variant  correct; not timed",
+            "    would change it: a verdict on 2 variants, unknown so far",
         ];
         assert_eq!(plain, lines.join("\n") + "\n");
     }
@@ -225,5 +263,28 @@ mod tests {
         let plain = anstream::adapter::strip_str(&text(&[choice])).to_string();
         assert!(plain.starts_with("  champion for r = 2: none  (all are wrong)\n"), "{plain}");
         assert!(plain.ends_with("    and 3 more, which --json lists\n"), "{plain}");
+    }
+
+    #[test]
+    fn rivals_that_pairs_do_not_separate_and_missing_times_could_change_the_choice() {
+        let near = |label: &str| {
+            let pair =
+                Compared { shape: "big".into(), slower_by: 0.001, interval: (-0.002, 0.003), orders_disagree: None };
+            Rival { pairs: vec![pair], ..rival(label) }
+        };
+        let choice = |rivals, provisional| Choice {
+            class: "all".into(),
+            stands_for: String::new(),
+            champion: Some("A=1".into()),
+            provisional,
+            because: "of two".into(),
+            overtaken: vec![],
+            time: None,
+            rivals,
+        };
+        let close = vec![near("A=2"), near("A=3"), near("A=4"), near("A=5"), Rival { serves: false, ..near("A=6") }];
+        let near = "other pairs with A=2 or A=3 or A=4 and 1 more: their intervals include no difference";
+        assert_eq!(choice(close, false).would_change(), [near]);
+        assert_eq!(choice(vec![], true).would_change(), ["times at its bench shapes: it was selected without them"]);
     }
 }

@@ -148,6 +148,22 @@ pub struct TargetReport {
     pub failed: Vec<(String, String)>,
 }
 
+impl TargetReport {
+    /// Keeps what is about the shapes that `takes` accepts.
+    pub fn narrow(&mut self, takes: &dyn Fn(&str) -> bool) {
+        self.shapes.retain(|of| takes(&of.shape));
+        self.times.retain(|of| takes(&of.shape));
+        self.overtaken.retain(|of| takes(&of.shape));
+        self.baselines.retain(|of| takes(&of.shape));
+        self.champions.iter_mut().for_each(|of| of.versus.retain(|versus| takes(&versus.shape)));
+        self.methods.iter_mut().for_each(|of| of.shapes.retain(|saving| takes(&saving.shape)));
+        self.rooflines.iter_mut().for_each(|of| of.achieved.retain(|shape, _| takes(shape)));
+        // The gaps and metrics of a roofline are those of its slowest shape.
+        self.rooflines.retain(|of| of.shape.as_deref().is_none_or(takes) || !of.achieved.is_empty());
+        self.earlier = self.earlier.take().filter(|of| takes(&of.shape));
+    }
+}
+
 /// An index type of 16 or 32 bits that no shape comes near. It is taken from the kernel's declared arguments only: an argument of that type that depends on the
 /// operator's dims suggests that indices are computed in it. Neither the source nor the machine code was examined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -547,6 +563,11 @@ impl TargetReport {
             && unavailable.is_empty()
             && rounds.is_none()
             && search.is_none())
+    }
+
+    /// Whether a build that failed ended before a champion was selected, although variants have verdicts.
+    pub(super) fn is_cut_short(&self, has_failed: bool) -> bool {
+        has_failed && self.champions.is_empty() && !self.shapes.is_empty()
     }
 
     /// The shapes for which a champion is selected, as in [`stands_for`].

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anstyle::Style;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::baselines::{self, BaselineReport};
 use super::choice::{self, Choice};
+use super::provenance::{self, ObservedReport};
 use kforge_foundation::base::count;
 
 const BOLD: Style = Style::new().bold();
@@ -28,6 +30,9 @@ pub struct KernelDocument {
     pub seats: Vec<SeatDocument>,
     /// The number of its steps by kind, as far as they are known.
     pub steps: BTreeMap<String, u64>,
+    /// Its steps that have to run before more is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<String>,
 }
 
 /// A kernel on a target for one choice of types.
@@ -44,10 +49,27 @@ pub struct SeatDocument {
     /// Baselines beside its champions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<BaselineReport>,
+    /// The observations of devices that its results rest on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observed: Vec<ObservedReport>,
 }
 
-/// The text, with ANSI styles.
-pub fn text(kernels: &[KernelDocument]) -> String {
+impl KernelDocument {
+    /// Its steps that have to run, in one line; none if there are none.
+    fn open_line(&self) -> Option<String> {
+        let first = self.open.first()?;
+        let all = count(self.open.len() as u64, "step");
+        let verb = if self.open.len() == 1 { "has" } else { "have" };
+        let such = if self.open.len() == 1 { format!("`{first}`") } else { format!("`{first}` first") };
+        Some(format!("{all} {verb} to run: {such}"))
+    }
+}
+
+/// What makes a selection outdated.
+const OUTDATED: &str = "selected again after an edit of its sources, operator or shapes, with another compiler, or on a device of another class";
+
+/// The text, with ANSI styles. With the present time, it also says how old observations are.
+pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
     let mut out = String::new();
     for kernel in kernels {
         let (package, name, operator) = (&kernel.package, &kernel.kernel, &kernel.operator);
@@ -62,6 +84,18 @@ pub fn text(kernels: &[KernelDocument]) -> String {
             for line in baselines::lines(&seat.baselines) {
                 let _ = writeln!(out, "  {line}");
             }
+            if !seat.observed.is_empty() {
+                let _ = writeln!(out, "  {DIM}evidence: {}{DIM:#}", provenance::line(&seat.observed, now));
+            }
+            if !seat.choices.is_empty() {
+                let _ = writeln!(out, "  {DIM}{OUTDATED}{DIM:#}");
+            }
+        }
+        if kernel.seats.is_empty() {
+            out.push_str("nothing is selected yet\n");
+        }
+        if let Some(line) = kernel.open_line() {
+            let _ = writeln!(out, "{line}");
         }
         let steps: u64 = kernel.steps.values().sum();
         let kinds: Vec<String> = kernel.steps.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
@@ -93,6 +127,7 @@ mod tests {
             select: "p/k/cpu/select".into(),
             choices,
             baselines: vec![],
+            observed: vec![],
         };
         let kernel = KernelDocument {
             format_version: 1,
@@ -101,14 +136,18 @@ mod tests {
             operator: "o".into(),
             seats: vec![seat("", vec![choice]), seat("T=f16", vec![])],
             steps: [("compile".to_string(), 2), ("select".to_string(), 1)].into(),
+            open: vec!["p/k/cpu/judge".into(), "p/k/cpu/select".into()],
         };
-        let plain = anstream::adapter::strip_str(&text(&[kernel])).to_string();
+        let plain = anstream::adapter::strip_str(&text(&[kernel], None)).to_string();
         let lines = [
             "p/k, a kernel of operator o",
             "on cpu, by `p/k/cpu/select`",
             "  provisional: A=1  (the first)",
+            "    would change it: times at its bench shapes: it was selected without them",
+            "  selected again after an edit of its sources, operator or shapes, with another compiler, or on a device of another class",
             "on cpu [T=f16], by `p/k/cpu/select`",
             "  nothing is selected yet",
+            "2 steps have to run: `p/k/cpu/judge` first",
             "3 steps: 2 compile, 1 select",
             "`kforge tree --kernel k` lists them",
         ];

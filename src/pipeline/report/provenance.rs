@@ -105,6 +105,14 @@ pub(super) fn observe(all: &mut Vec<ObservedReport>, seen: &EvidenceSeen) {
     }
 }
 
+/// The observations that these steps rest on, in the order of a report.
+pub fn observed<'a>(seen: impl Iterator<Item = &'a EvidenceSeen>) -> Vec<ObservedReport> {
+    let mut all = vec![];
+    seen.for_each(|seen| observe(&mut all, seen));
+    sort(&mut all);
+    all
+}
+
 /// The order of observations in a report.
 pub(super) fn sort(all: &mut [ObservedReport]) {
     all.sort_by(|a, b| {

@@ -9,9 +9,10 @@ use kforge_numerics::reference;
 use kforge_project::workspace::lockfile;
 use kforge_types::model;
 use kforge_types::record::event::Event;
+use kforge_types::record::timing::BenchObserved;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 18] = [
     "candidate",
     "correction",
     "diagnosis",
@@ -28,6 +29,7 @@ pub const NAMES: [&str; 17] = [
     "method",
     "proposal",
     "report",
+    "samples",
     "scores",
 ];
 
@@ -50,6 +52,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "metadata" => schemars::schema_for!(metadata::Metadata),
         "method" => schemars::schema_for!(method::MethodDocument),
         "report" => schemars::schema_for!(Report),
+        "samples" => schemars::schema_for!(BenchObserved),
         "scores" => schemars::schema_for!(score::Scores),
         _ => return None,
     };

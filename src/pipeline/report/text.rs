@@ -166,7 +166,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
     for line in baselines::lines(&target.baselines) {
         let _ = writeln!(out, "    {line}");
     }
-    write_classes(out, target);
+    for (shape, line) in by_class(target) {
+        let _ = writeln!(out, "    {shape}  {}", paint(OPEN, &line));
+    }
     if let Some(limit) = target.index_limit.as_ref().filter(|_| detailed) {
         let _ = writeln!(out, "    {}", paint(DIM, &limit.line()));
     }
@@ -412,22 +414,19 @@ pub(super) fn of_earlier(target: &TargetReport) -> Option<&'static str> {
     target.stale.as_ref().map(|_| "of an earlier version")
 }
 
-/// The times of champions that differ by class of inputs.
-fn write_classes(out: &mut String, target: &TargetReport) {
+/// The times of champions that differ by class of inputs, as a line for each shape.
+pub(super) fn by_class(target: &TargetReport) -> Vec<(&str, String)> {
     let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
     let stands = |variant: &str| target.champions.iter().any(|c| c.variant.as_deref() == Some(variant));
-    for time in target.times.iter().filter(|time| stands(&time.variant)) {
-        let Some(by) = time.by_class.as_ref().filter(|by| by.differs) else { continue };
-        let of = |cold: Option<f64>, is_hot: Option<f64>| if hot { is_hot } else { cold };
-        if let (Some(usual), Some(class)) = (of(time.cold_ns, time.hot_ns), of(by.cold_ns, by.hot_ns)) {
-            let (class, usual) = (rounds_text::duration(class), rounds_text::duration(usual));
-            let said = format!(
-                "its time depends on the data: {class} on inputs of the class `{}`, {usual} on others",
-                by.class
-            );
-            let _ = writeln!(out, "    {}  {}", time.shape, paint(OPEN, &said));
-        }
-    }
+    let line = |time: &'_ TimeReport| {
+        let by = time.by_class.as_ref().filter(|by| by.differs)?;
+        let class = if hot { by.hot_ns } else { by.cold_ns }?;
+        let (class, usual) = (rounds_text::duration(class), rounds_text::duration(time.ns(hot)?));
+        let on = format!("{class} on inputs of the class `{}`, {usual} on others", by.class);
+        Some(format!("its time depends on the data: {on}"))
+    };
+    let champions = target.times.iter().filter(|time| stands(&time.variant));
+    champions.filter_map(|time| Some((time.shape.as_str(), line(time)?))).collect()
 }
 
 /// The times of champions that no roofline shows: a champion may be provisional because a new shape was never observed, or its profile may be missing.

@@ -4,6 +4,8 @@ use super::html::Html;
 use super::seat::{Level, Seat, level};
 use super::table::section;
 use super::{Most, code, rounds, samples, space};
+use crate::report::text::{ACCEPTED, by_class, host_launched};
+use kforge_foundation::base::count;
 
 /// A part of a kernel's details.
 type Part = fn(&mut Html, &Seat<'_>, Most);
@@ -25,8 +27,16 @@ pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], most: Most, room: usize)
         write(&mut part);
         part
     };
-    let heads: Vec<Html> = seats.iter().map(|seat| written(&|h| head(h, seat))).collect();
-    let mut rest = room.saturating_sub(heads.iter().map(|part| part.len() + AROUND).sum());
+    let mut texts = Texts { failures: 8, characters: 4000 };
+    let (heads, size) = loop {
+        let heads: Vec<Html> = seats.iter().map(|seat| written(&|h| head(h, seat, texts))).collect();
+        let size: usize = heads.iter().map(|part| part.len() + AROUND).sum();
+        if size < room || texts.characters < 100 {
+            break (heads, size);
+        }
+        texts = Texts { failures: (texts.failures / 2).max(1), characters: texts.characters / 2 };
+    };
+    let mut rest = room.saturating_sub(size);
     let mut parts: Vec<Vec<Html>> = seats.iter().map(|_| vec![]).collect();
     let mut short = vec![false; seats.len()];
     let mut order: Vec<usize> = (0..seats.len()).collect();
@@ -67,10 +77,43 @@ pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], most: Most, room: usize)
 /// Bytes around the details of a kernel.
 const AROUND: usize = 320;
 
+/// How much is shown of what fails.
+#[derive(Debug, Clone, Copy)]
+struct Texts {
+    /// Wrong variants, and failed steps, of a kernel. The others are counted.
+    failures: usize,
+    /// Characters of an explanation or of the message of a step.
+    characters: usize,
+}
+
 /// What is shown of each kernel, however many there are.
-fn head(h: &mut Html, seat: &Seat<'_>) {
+fn head(h: &mut Html, seat: &Seat<'_>, most: Texts) {
     champions(h, seat);
-    failures(h, seat);
+    notes(h, seat);
+    failures(h, seat, most);
+}
+
+/// What else must be known of its champions.
+fn notes(h: &mut Html, seat: &Seat<'_>) {
+    let target = seat.target;
+    if target.accepted {
+        h.leaf("p", &[("class", &"s")], ACCEPTED);
+    }
+    if let Some(host) = &target.host {
+        h.leaf("p", &[("class", &"v open")], host_launched(host));
+    }
+    for (shape, line) in by_class(target) {
+        h.leaf("p", &[("class", &"v open")], format!("{shape}: {line}"));
+    }
+}
+
+/// The beginning of a text, at most about `most` characters, and whether it is all of it.
+fn beginning(text: &str, most: usize) -> (&str, bool) {
+    match text.char_indices().nth(most) {
+        // At the end of a line, if there is one.
+        Some((at, _)) => (&text[..text[..at].rfind('\n').unwrap_or(at)], false),
+        None => (text, true),
+    }
 }
 
 /// The champion of each class, with the reason.
@@ -96,20 +139,51 @@ fn champions(h: &mut Html, seat: &Seat<'_>) {
     }
 }
 
-/// The full explanations of what is wrong.
-fn failures(h: &mut Html, seat: &Seat<'_>) {
-    for shape in seat.target.shapes.iter().filter(|shape| level(shape) == Level::Failed) {
+/// Explanations of what is wrong. A text that stood before is not repeated.
+fn failures(h: &mut Html, seat: &Seat<'_>, most: Texts) {
+    let mut is_short = false;
+    let mut last = "";
+    let mut explain = |h: &mut Html, text: &'_ str| {
+        let (shown, is_all) = beginning(text, most.characters);
+        is_short |= !is_all;
+        h.leaf("pre", &[], format!("{shown}{}", if is_all { "" } else { "\n..." }));
+    };
+    let failed = || seat.target.shapes.iter().filter(|shape| level(shape) == Level::Failed);
+    for shape in failed().take(most.failures) {
         h.open("p", &[("class", &"v bad")], |h| {
             h.leaf("b", &[], Level::Failed.sign());
             h.text(" ").label(crate::report::text::variant(&shape.variant)).text(format!(" at {}", shape.shape));
         });
         if !shape.explanation.is_empty() {
-            h.leaf("pre", &[], &shape.explanation);
+            explain(h, &shape.explanation);
         }
         shape.diagnoses.iter().for_each(|found| h.leaf("p", &[], format!("{}: {}", found.output, found.text)));
     }
-    for (step, why) in &seat.target.failed {
+    for (step, why) in seat.target.failed.iter().take(most.failures) {
         h.leaf("p", &[("class", &"v bad")], format!("{} {step}", Level::Failed.sign()));
-        h.leaf("pre", &[], why);
+        if why != last {
+            explain(h, why);
+        }
+        last = why;
+    }
+    let beyond = |all: usize| all.saturating_sub(most.failures);
+    let more = beyond(failed().count()) + beyond(seat.target.failed.len());
+    if more > 0 {
+        h.leaf("p", &[], format!("and {}", count(more as u64, "more failure")));
+    }
+    if is_short || more > 0 {
+        h.leaf("p", &[("class", &"s")], format!("`kforge report --kernel {}` shows all of it.", seat.kernel.name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_at_the_end_of_a_line() {
+        assert_eq!(beginning("one\ntwo\nthree", 9), ("one\ntwo", false));
+        assert_eq!(beginning("äöü", 2), ("äö", false));
+        assert_eq!(beginning("äöü", 3), ("äöü", true));
     }
 }

@@ -130,6 +130,9 @@ fn verdicts(h: &mut Html, seat: &Seat<'_>) {
         }
         told.into_iter().take(3).for_each(|why| h.leaf("small", &[], why));
     }
+    if seat.is_cut_short() {
+        h.leaf("small", &[], "The build ended before a champion was selected.");
+    }
     for (step, why) in seat.target.failed.iter().take(2) {
         h.open("p", &[("class", &"v bad")], |h| {
             h.leaf("b", &[], Level::Failed.sign());

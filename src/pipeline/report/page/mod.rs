@@ -2,6 +2,7 @@
 //!
 //! | file | shows |
 //! |---|---|
+//! | `operators` | operators that are wrong or decide nothing |
 //! | `ladder` | a row for each kernel and target, failures first |
 //! | `speedups`, `scores` | champions against the declared start, rivals and baselines; totals and `fast_p` |
 //! | `roofline` | what champions reach at each bench shape |
@@ -25,6 +26,7 @@ mod diff;
 pub(crate) mod html;
 mod ladder;
 mod methods;
+mod operators;
 pub(crate) mod plot;
 mod roofline;
 mod rounds;
@@ -69,14 +71,16 @@ struct Most {
     shapes: usize,
     /// Opcodes and metrics.
     facts: usize,
+    /// Points of the rooflines, beyond which each kernel has one.
+    points: usize,
 }
 
 impl Most {
     fn of(seats: usize) -> Self {
         match seats {
-            0..=12 => Most { rows: 400, compared: 99, shapes: 8, facts: 200 },
-            13..=48 => Most { rows: 40, compared: 99, shapes: 2, facts: 24 },
-            _ => Most { rows: 8, compared: 1, shapes: 1, facts: 8 },
+            0..=12 => Most { rows: 400, compared: 99, shapes: 8, facts: 200, points: 200 },
+            13..=48 => Most { rows: 40, compared: 99, shapes: 2, facts: 24, points: 200 },
+            _ => Most { rows: 8, compared: 1, shapes: 1, facts: 8, points: 200 },
         }
     }
 }
@@ -127,10 +131,11 @@ fn body(h: &mut Html, report: &Report, seats: &[Seat<'_>]) {
     let most = Most::of(seats.len());
     // The sections come first, because the links lead only to those that exist.
     let mut sections = Html::default();
+    operators::operators(&mut sections, report);
     ladder::ladder(&mut sections, seats);
     speedups::speedups(&mut sections, seats, most.compared);
     scores::section_of(&mut sections, report);
-    roofline::roofline(&mut sections, seats);
+    roofline::roofline(&mut sections, seats, most.points);
     methods::methods(&mut sections, seats, most.compared);
     let mut last = Html::default();
     sources::sources(&mut last, report, seats);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::html::Html;
 use super::plot::Axis;
 use super::seat::{Seat, too_small};
-use super::table::{folded, number, section, table};
+use super::table::{folded, number, section, sorted, table};
 use super::units::{coordinate, digits, duration, per_cent, rate};
 use kforge_types::record::profile::{Achieved, Share};
 
@@ -28,18 +28,30 @@ impl Point<'_> {
     }
 }
 
-/// The section; nothing if nothing was timed.
-pub(super) fn roofline(h: &mut Html, seats: &[Seat<'_>]) {
+/// What the champions of a kernel reach, slowest first.
+fn points<'r>(seat: &'r Seat<'r>) -> Vec<Point<'r>> {
+    let mut all: Vec<Point<'r>> = vec![];
+    for roofline in &seat.target.rooflines {
+        let mine = |shape: &&String| seat.champion(shape) == Some(&roofline.variant);
+        all.extend(roofline.achieved.keys().filter(mine).map(|shape| {
+            let achieved = &roofline.achieved[shape];
+            Point { seat, shape, achieved, small: too_small(roofline, shape, achieved) }
+        }));
+    }
+    all.sort_by(|a, b| b.achieved.time_ns.total_cmp(&a.achieved.time_ns).then_with(|| a.shape.cmp(b.shape)));
+    all
+}
+
+/// The section; nothing if nothing was timed. Of more than `most` points, each kernel has only the one where its champion takes longest.
+pub(super) fn roofline(h: &mut Html, seats: &[Seat<'_>], most: usize) {
+    let mut all: Vec<Vec<Point<'_>>> = seats.iter().map(points).collect();
+    let is_short = all.iter().map(Vec::len).sum::<usize>() > most;
+    if is_short {
+        all.iter_mut().for_each(|points| points.truncate(1));
+    }
     let mut targets: BTreeMap<&str, Vec<Point<'_>>> = BTreeMap::new();
-    for seat in seats {
-        for roofline in &seat.target.rooflines {
-            let mine = |shape: &&String| seat.champion(shape) == Some(&roofline.variant);
-            for shape in roofline.achieved.keys().filter(mine) {
-                let achieved = &roofline.achieved[shape];
-                let small = too_small(roofline, shape, achieved);
-                targets.entry(&seat.target.target).or_default().push(Point { seat, shape, achieved, small });
-            }
-        }
+    for point in all.into_iter().flatten() {
+        targets.entry(&point.seat.target.target).or_default().push(point);
     }
     if targets.is_empty() {
         return;
@@ -47,6 +59,10 @@ pub(super) fn roofline(h: &mut Html, seats: &[Seat<'_>]) {
     let about = "What champions reach at each bench shape. Up is the share of the peak of the arithmetic unit; to the right, more operations per byte, 1 where \
                  memory and the unit are equally busy. ● fills the device; ○ is too small to fill it, so that its distance from the roof says little.";
     section(h, "roofline", "Roofline", about, |h| {
+        if is_short {
+            let only = "Only the bench shapes where champions take longest; report.json has all.";
+            h.leaf("p", &[("class", &"s")], only);
+        }
         for (target, points) in &targets {
             figure(h, target, points);
             let columns = [
@@ -73,12 +89,12 @@ fn row(h: &mut Html, point: &Point<'_>) {
     h.open("tr", &[], |h| {
         h.leaf("th", &[("scope", &"row")], point.seat.name());
         h.leaf("td", &[], point.shape);
-        number(h, duration(*time_ns));
-        number(h, rate(*bytes_per_s));
+        sorted(h, *time_ns, duration(*time_ns));
+        sorted(h, *bytes_per_s, rate(*bytes_per_s));
         number(h, share(memory));
         match ops_per_s {
             Some(ops) => {
-                number(h, rate(*ops));
+                sorted(h, *ops, rate(*ops));
                 h.leaf("td", &[], unit);
                 number(h, share(compute));
             }

@@ -23,7 +23,7 @@ pub(super) fn rounds(h: &mut Html, seat: &Seat<'_>) {
         found.rounds.iter().for_each(|round| h.open("li", &[], |h| one(h, round)));
     });
     found.over.iter().for_each(|why| h.leaf("p", &[], format!("No further round: {why}")));
-    h.open("ul", &[("class", &"tree")], |h| tree(h, found, None, 0));
+    h.open("ul", &[("class", &"tree")], |h| tree(h, found, None));
     for agent in &found.spent {
         h.leaf("p", &[("class", &"s")], format!("Spent: {}", agent.line()));
     }
@@ -48,18 +48,29 @@ fn one(h: &mut Html, round: &RoundReport) {
     h.leaf("small", &[], parts.join("; "));
 }
 
-/// The candidates that descend from `parent`. A name that appears twice, as its own descendant, ends the branch.
-fn tree(h: &mut Html, found: &RoundsReport, parent: Option<&str>, depth: usize) {
-    for of in found.candidates.iter().filter(|of| of.parent.as_deref() == parent) {
+/// The candidates that descend from `parent`, a variant and its round. A descendant is of a later round, so that a damaged report has no endless branch.
+fn tree(h: &mut Html, found: &RoundsReport, parent: Option<(&str, u32)>) {
+    let descends = |of: &CandidateReport, (label, round): (&str, u32)| {
+        of.parent.as_deref() == Some(label) && of.round > round && first_of(found, label) == Some(round)
+    };
+    let is_mine = |of: &&CandidateReport| match parent {
+        Some(parent) => descends(of, parent),
+        None => of.parent.is_none(),
+    };
+    for of in found.candidates.iter().filter(is_mine) {
         h.open("li", &[], |h| {
             candidate(h, found, of);
-            let heirs =
-                |label: &str| found.candidates.iter().any(|c| c.parent.as_deref() == Some(label) && c.round > of.round);
-            if let Some(label) = of.variant.as_deref().filter(|label| depth < found.rounds.len() && heirs(label)) {
-                h.open("ul", &[], |h| tree(h, found, Some(label), depth + 1));
+            let own = of.variant.as_deref().map(|label| (label, of.round));
+            if let Some(own) = own.filter(|own| found.candidates.iter().any(|c| descends(c, *own))) {
+                h.open("ul", &[], |h| tree(h, found, Some(own)));
             }
         });
     }
+}
+
+/// The round of the first candidate of that name: names of variants are unique, except in a damaged report.
+fn first_of(found: &RoundsReport, label: &str) -> Option<u32> {
+    found.candidates.iter().find(|of| of.variant.as_deref() == Some(label)).map(|of| of.round)
 }
 
 fn candidate(h: &mut Html, found: &RoundsReport, of: &CandidateReport) {

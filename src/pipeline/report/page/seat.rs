@@ -14,6 +14,8 @@ pub(super) struct Seat<'r> {
     pub(super) at: usize,
     /// Whether the report has several packages, so that names need theirs.
     several: bool,
+    /// Whether the build of the report failed.
+    has_failed: bool,
     /// Its package.
     pub(super) package: &'r PackageReport,
     /// The kernel.
@@ -82,11 +84,11 @@ pub(super) fn level(shape: &ShapeReport) -> Level {
 
 /// The kernels on targets of a report, in its order.
 pub(super) fn seats(report: &Report) -> Vec<Seat<'_>> {
-    let several = report.packages.len() > 1;
+    let (several, has_failed) = (report.packages.len() > 1, report.has_failed());
     let kernels =
         report.packages.iter().flat_map(|package| package.kernels.iter().map(move |kernel| (package, kernel)));
     let targets = kernels.flat_map(|(package, kernel)| kernel.targets.iter().map(move |t| (package, kernel, t)));
-    let seat = |(at, (package, kernel, target))| Seat { at, several, package, kernel, target };
+    let seat = |(at, (package, kernel, target))| Seat { at, several, has_failed, package, kernel, target };
     targets.enumerate().map(seat).collect()
 }
 
@@ -117,7 +119,7 @@ impl<'r> Seat<'r> {
     /// The level of the whole.
     pub(super) fn level(&self) -> Level {
         let target = self.target;
-        let lacks = || target.champions.iter().any(|champion| champion.variant.is_none());
+        let lacks = || target.champions.iter().any(|champion| champion.variant.is_none()) || self.is_cut_short();
         if !target.failed.is_empty() {
             return Level::Failed;
         }
@@ -127,6 +129,11 @@ impl<'r> Seat<'r> {
             Some(level) => level,
             None => Level::Unknown,
         }
+    }
+
+    /// Whether a build that failed ended before a champion was selected.
+    pub(super) fn is_cut_short(&self) -> bool {
+        self.target.is_cut_short(self.has_failed)
     }
 
     /// The champion's label at a shape.

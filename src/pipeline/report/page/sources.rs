@@ -11,7 +11,7 @@ use kforge_types::record::Standing;
 
 /// The section.
 pub(super) fn sources(h: &mut Html, report: &Report, seats: &[Seat<'_>]) {
-    let about = "What built these results, which observations were judged, and what is unsigned, stale or missing.";
+    let about = "What built these results, which observations were judged, and what is only claimed, stale or missing.";
     section(h, "provenance", "Provenance", about, |h| {
         if let Some(built) = &report.built {
             h.open("dl", &[("class", &"kv")], |h| {
@@ -80,7 +80,7 @@ fn observations(h: &mut Html, seats: &[Seat<'_>]) {
                     &[],
                     match (standing, signer) {
                         (Standing::Signed, Some(signer)) => format!("signed by {signer}"),
-                        (Standing::Claimed, _) => "unsigned".into(),
+                        (Standing::Claimed, _) => "claimed".into(),
                         (standing, _) => standing.name().to_string(),
                     },
                 );
@@ -102,7 +102,7 @@ fn doubts(h: &mut Html, seats: &[Seat<'_>]) {
             add(format!("Stale: {why}"));
         }
         if seat.target.observed.iter().any(|one| one.standing == Standing::Claimed) {
-            add("Unsigned: nobody whom this build trusts signed some of its observations".into());
+            add("Only claimed: nobody whom this build trusts signed some of its observations".into());
         }
         for what in seat.target.shapes.iter().flat_map(|shape| &shape.unconfined) {
             if !all.get(&format!("Unconfined: {what}")).is_some_and(|of| of.contains(&seat.full())) {

@@ -55,7 +55,7 @@ impl<'r> Space<'r> {
         let shape = seat.times().first().map(|(time, _)| time.shape.as_str())?;
         let mut known: Vec<(&str, Option<f64>, bool)> = vec![];
         for time in seat.target.times.iter().filter(|time| time.shape == shape) {
-            let ns = time.ns(hot).filter(|_| !seat.target.fails(&time.variant));
+            let ns = time.ns(hot).filter(|ns| *ns > 0.0 && !seat.target.fails(&time.variant));
             known.push((&time.variant, ns, time.few));
         }
         for wrong in seat.target.shapes.iter().filter(|of| seat.target.fails(&of.variant)) {
@@ -63,7 +63,9 @@ impl<'r> Space<'r> {
                 known.push((&wrong.variant, None, false));
             }
         }
-        let best = known.iter().filter_map(|(_, ns, _)| *ns).reduce(f64::min)?;
+        // A median of few samples is the best only where there is no other.
+        let least = |few: bool| known.iter().filter(|of| of.2 == few).filter_map(|(_, ns, _)| *ns).reduce(f64::min);
+        let best = least(false).or_else(|| least(true))?;
         let mut axes: Vec<(&str, Vec<&str>)> = vec![];
         for (name, value) in known.iter().flat_map(|(variant, ..)| tunables(variant)) {
             match axes.iter_mut().find(|(known, _)| *known == name) {
@@ -104,8 +106,10 @@ impl<'r> Space<'r> {
 pub(super) fn space(h: &mut Html, seat: &Seat<'_>, most: usize) {
     if let Some(space) = Space::of(seat) {
         h.leaf("h4", &[], "Tuning space");
+        // A map of two axes shows the best of all others.
+        let cells = if space.axes.len() > 2 { " a cell is the best over the other tunables," } else { "" };
         let about = format!(
-            "Times at {} over the best one, {}; the champion has a frame, ✕ is wrong.",
+            "Times at {} over the best one, {}:{cells} the champion's has a frame, ✕ is wrong, ~ is a time of few samples.",
             space.shape,
             duration(space.best)
         );
@@ -117,7 +121,7 @@ pub(super) fn space(h: &mut Html, seat: &Seat<'_>, most: usize) {
             }
             _ => 0,
         };
-        strips(h, &space, map);
+        strips(h, &space, map, most);
         // The heat map has every number already, and the page has to be small.
         if most > FEW || map == 0 || !space.is_one_to_one() {
             rows(h, seat, &space, most);
@@ -165,12 +169,15 @@ fn heat_map(h: &mut Html, space: &Space<'_>, champion: Option<&str>) {
                     continue;
                 }
                 let framed = mine.clone().any(|point| Some(point.variant) == champion);
-                let ratio = mine.filter_map(|point| space.ratio(point)).reduce(f64::min);
+                let timed = mine.filter_map(|point| Some((space.ratio(point)?, point.few)));
+                let ratio = timed.min_by(|a, b| a.0.total_cmp(&b.0));
                 let (x, y) = (left + wide * i as f64, top + high * j as f64);
-                let class = format!("{}{}", ratio.map_or("hx", heat), if framed { " ch" } else { "" });
+                let step = ratio.map_or("hx", |(ratio, _)| heat(ratio));
+                let class = format!("{step}{}", if framed { " ch" } else { "" });
                 h.empty("rect", &[("class", &class), ("x", &x), ("y", &y)]);
                 let (x, y) = (x + wide / 2.0, y + 15.0);
-                let text = ratio.map_or("✕".into(), |ratio| digits(ratio, 3));
+                let text = ratio
+                    .map_or("✕".into(), |(ratio, few)| format!("{}{}", if few { "~" } else { "" }, digits(ratio, 3)));
                 h.leaf("text", &[("x", &x), ("y", &y)], text);
             }
         }
@@ -182,8 +189,8 @@ fn short(text: &str) -> String {
     text.chars().take(8).collect()
 }
 
-/// A row for each value of each axis that the heat map does not show.
-fn strips(h: &mut Html, space: &Space<'_>, from: usize) {
+/// A row for each value of each axis that the heat map does not show. A dot is one of the fastest `most` variants, as a row of the table is.
+fn strips(h: &mut Html, space: &Space<'_>, from: usize, most: usize) {
     let beyond: Vec<_> = space.axes.iter().enumerate().skip(from).collect();
     if beyond.is_empty() {
         return;
@@ -197,13 +204,16 @@ fn strips(h: &mut Html, space: &Space<'_>, from: usize) {
         });
         for (at, (name, values)) in beyond {
             for (i, value) in values.iter().enumerate() {
-                let mine = space.points.iter().filter(|point| point.at[at] == i);
-                let ratios: Vec<f64> = mine.filter_map(|point| space.ratio(point)).collect();
+                let mine = space.points.iter().enumerate().filter(|(_, point)| point.at[at] == i);
+                let ratios: Vec<(usize, f64)> =
+                    mine.filter_map(|(order, point)| Some((order, space.ratio(point)?))).collect();
                 h.open("tr", &[], |h| {
                     h.leaf("td", &[], *name);
                     h.leaf("td", &[], *value);
-                    number(h, ratios.iter().copied().reduce(f64::min).map_or("wrong".into(), |best| digits(best, 4)));
-                    let dots: Vec<(f64, Dot)> = ratios.iter().take(24).map(|ratio| (*ratio, Dot::Hollow)).collect();
+                    let best = ratios.iter().map(|(_, ratio)| *ratio).reduce(f64::min);
+                    number(h, best.map_or("wrong".into(), |best| digits(best, 4)));
+                    let shown = ratios.iter().filter(|(order, _)| *order < most);
+                    let dots: Vec<(f64, Dot)> = shown.map(|(_, ratio)| (*ratio, Dot::Hollow)).collect();
                     h.open("td", &[], |h| plot::dots(h, &axis, &dots));
                 });
             }
@@ -257,8 +267,8 @@ fn rows(h: &mut Html, seat: &Seat<'_>, space: &Space<'_>, most: usize) {
 fn visits(h: &mut Html, seat: &Seat<'_>, search: &SearchReport, most: usize) {
     h.leaf("h4", &[], "Search");
     h.leaf("p", &[("class", &"s")], search.line(seat.target));
-    let times: Vec<(usize, f64, VisitFate)> =
-        search.visits.iter().enumerate().filter_map(|(at, visit)| Some((at, visit.ns?, visit.fate))).collect();
+    let timed = search.visits.iter().enumerate().filter_map(|(at, visit)| Some((at, visit.ns?, visit.fate)));
+    let times: Vec<(usize, f64, VisitFate)> = timed.filter(|(_, ns, _)| *ns > 0.0).collect();
     let least = times.iter().map(|(_, ns, _)| *ns).fold(f64::INFINITY, f64::min);
     if least.is_finite() {
         let up = Axis::logarithmic(times.iter().map(|(_, ns, _)| *ns), least);

@@ -23,6 +23,106 @@ fn a_page_of_a_hundred_kernels_is_small_and_whole() {
 }
 
 #[test]
+fn long_messages_and_many_shapes_leave_a_page_small() {
+    let mut report = synthetic(100);
+    let log: String = (0..40).map(|line| format!("step: line {line} of a message that a program wrote\n")).collect();
+    for (at, kernel) in report.packages[0].kernels.iter_mut().enumerate() {
+        let target = &mut kernel.targets[0];
+        target.failed = (0..8).map(|step| (format!("p/k/cpu/{step}/compile"), format!("{at} {step} {log}"))).collect();
+        target.shapes.iter_mut().for_each(|shape| shape.explanation.clone_from(&log));
+        let achieved = &mut target.rooflines[0].achieved;
+        let one = achieved["large"].clone();
+        achieved.extend((0..12).map(|shape| (format!("shape_{shape}"), one.clone())));
+        target.champions[0].shapes.extend((0..12).map(|shape| format!("shape_{shape}")));
+    }
+    let text = page(&report);
+    assert!(text.len() < 300_000, "{} bytes", text.len());
+    let read = Page::read(&text);
+    assert!(read.text.contains("more failures"), "those beyond some are counted");
+    assert!(read.text.contains("`kforge report --kernel kernel_07` shows all of it"));
+    let roofline = read.tables.iter().find(|table| table.label == "what champions reach").unwrap();
+    assert_eq!(roofline.rows.len(), 100, "a row for each kernel");
+    assert!(read.text.contains("Only the bench shapes where champions take longest"));
+}
+
+#[test]
+fn operators_that_decide_nothing_come_before_kernels() {
+    let mut report = synthetic(1);
+    let operator = |name: &str, verdict: serde_json::Value| serde_json::json!({ "name": name, "verdict": verdict, "notes": ["<note>"] });
+    let all = [
+        operator("softmax", serde_json::json!("pass")),
+        operator("sum", serde_json::json!({ "fail": "it <decides> nothing" })),
+    ];
+    report.packages[0].operators = all.map(|one| serde_json::from_value(one).unwrap()).into();
+    let text = page(&report);
+    let read = Page::read(&text);
+    assert!(read.text.contains("✕ sum: fail: it <decides> nothing") && read.text.contains("<note>"), "{}", read.text);
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}"));
+    assert!(at("id=operators") < at("id=ladder") && at("✕</b> sum") < at("●</b> softmax"));
+}
+
+#[test]
+fn what_the_terminal_says_of_champions_stands_on_the_page() {
+    let mut report = synthetic(1);
+    let target = &mut report.packages[0].kernels[0].targets[0];
+    (target.accepted, target.host) = (true, Some("launch.cpp".into()));
+    let time = target.times.iter_mut().find(|time| time.variant == CHAMPION).unwrap();
+    let by = serde_json::json!({ "class": "ties", "cold_ns": 12_000.0, "hot_ns": 9_000.0, "differs": true });
+    time.by_class = Some(serde_json::from_value(by).unwrap());
+    let read = Page::read(&page(&report));
+    for said in ["kforge.lock pins", "host-launched by `launch.cpp`", "on inputs of the class `ties`"] {
+        assert!(read.text.contains(said), "{said}");
+    }
+}
+
+#[test]
+fn a_damaged_report_is_a_page() {
+    let mut report = synthetic(30);
+    for kernel in &mut report.packages[0].kernels {
+        let target = &mut kernel.targets[0];
+        if let Some(search) = &mut target.search {
+            search.visits.iter_mut().for_each(|visit| visit.ns = visit.ns.map(|_| 0.0));
+        }
+        target.times.iter_mut().for_each(|time| time.cold_ns = Some(0.0));
+        // Each is its own parent, and that of all others.
+        for (round, of) in target.rounds.iter_mut().flat_map(|rounds| &mut rounds.candidates).enumerate() {
+            (of.round, of.variant, of.parent) = (round as u32, Some("x".into()), (round > 0).then(|| "x".into()));
+        }
+    }
+    assert!(Page::read(&page(&report)).ids.iter().any(|id| id == "details"));
+}
+
+#[test]
+fn times_of_few_samples_are_no_best_ones() {
+    let mut report = synthetic(1);
+    let target = &mut report.packages[0].kernels[0].targets[0];
+    for time in target.times.iter_mut().filter(|time| time.variant == "BLOCK=512,VEC=1") {
+        (time.cold_ns, time.few) = (Some(1.0), true);
+    }
+    let read = Page::read(&page(&report));
+    let variants = read.tables.iter().find(|table| table.label == "variants").unwrap();
+    let row = |what: &str| variants.rows.iter().find(|row| row.last().unwrap().text == what).unwrap();
+    assert_eq!(row("champion")[3].text, "1.000");
+    assert!(row("few samples")[3].text.starts_with("0.0"), "{:?}", row("few samples"));
+    assert!(read.text.contains("~0.0"), "the heat map marks it");
+}
+
+#[test]
+fn a_shape_that_was_asked_for_is_the_only_one_on_the_page() {
+    let mut report = synthetic(4);
+    for kernel in &mut report.packages[0].kernels {
+        kernel.targets[0].narrow(&|shape| shape == "llama");
+    }
+    let read = Page::read(&page(&report));
+    for table in read.tables.iter().filter(|table| table.label != "observations") {
+        let named = table.rows.iter().flatten().filter(|cell| cell.text == "large" || cell.text.ends_with("at large"));
+        assert_eq!(named.count(), 0, "{}", table.label);
+    }
+    let roofline = read.tables.iter().find(|table| table.label == "what champions reach").unwrap();
+    assert_eq!(roofline.rows.len(), 4);
+}
+
+#[test]
 fn one_document_gives_one_page() {
     let report = synthetic(30);
     let json = serde_json::to_string(&report).unwrap();

@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::super::page;
 use super::read::{Cell, Page, Table};
 use super::synthetic::synthetic;
+use crate::report::score::{DECLARED, scores};
+use kforge_numerics::measure::score::Form;
 
 /// The value of a text in its base unit (nanoseconds, shares, units per second), and half of its last place.
 fn parsed(text: &str) -> (f64, f64) {
@@ -323,7 +325,7 @@ fn samples(report: &Value, table: &Table, compared: &mut Compared) {
 fn observations(report: &Value, table: &Table, compared: &mut Compared) {
     let kernels = report["packages"][0]["kernels"].as_array().unwrap();
     for row in &table.rows {
-        let standing = if row[3].text == "unsigned" { "claimed" } else { "signed" };
+        let standing = if row[3].text == "claimed" { "claimed" } else { "signed" };
         let mine = kernels.iter().map(|kernel| &kernel["targets"][0]["observed"][0]);
         let mine: Vec<&Value> = mine.filter(|one| one["standing"] == standing).collect();
         compared.number(&row[4], mine.len() as f64);
@@ -359,5 +361,45 @@ fn every_number_in_a_table_is_that_of_the_document() {
         let numeric = cells.filter(|cell| cell.numeric && !cell.text.is_empty()).count();
         assert_eq!(compared.0, numeric, "every number was compared");
         assert!(numeric > 15 * kernels, "{numeric} numbers");
+    }
+}
+
+/// The texts of the descriptions with a title, in the order of the page.
+fn described<'t>(text: &'t str, title: &str) -> Vec<&'t str> {
+    let start = format!("<dt>{title}<dd>");
+    let after = text.split(start.as_str()).skip(1);
+    after.map(|rest| rest.split('<').next().unwrap_or_default()).collect()
+}
+
+#[test]
+fn cards_counts_and_opcodes_are_those_of_the_document() {
+    let report = synthetic(12);
+    let (json, text) = (serde_json::to_value(&report).unwrap(), page(&report));
+    let scores = scores(&report, Form::Speedup, DECLARED, &[]).unwrap();
+    let suite = serde_json::to_value(&scores).unwrap()["suite"].clone();
+    for (title, field) in
+        [("geometric mean", "geometric_mean"), ("median", "median"), ("75th percentile", "percentile_75")]
+    {
+        let (shown, half) = parsed(described(&text, title)[0]);
+        assert!((shown - f(&suite[field])).abs() <= half, "{title}: {shown}");
+    }
+    for (title, field) in
+        [("scored", "candidates"), ("correct", "correct"), ("wrong", "wrong"), ("unknown", "unverified")]
+    {
+        assert_eq!(described(&text, title)[0], suite[field].to_string(), "{title}");
+    }
+    let kernels = json["packages"][0]["kernels"].as_array().unwrap();
+    let counts = |name: &str| -> Vec<String> {
+        let of = |kernel: &Value| kernel["targets"][0]["machine"][0]["functions"][0]["opcodes"][name].to_string();
+        kernels.iter().map(of).collect()
+    };
+    for name in ["FFMA", "LDG.E.128"] {
+        assert_eq!(described(&text, name), counts(name), "{name}");
+    }
+    let rows = Page::read(&text).tables.into_iter().find(|table| table.label == "kernels on targets").unwrap().rows;
+    for (sign, name) in [('✕', "failed"), ('?', "unknown"), ('◐', "passes, emulated"), ('●', "passes on the device")]
+    {
+        let count = rows.iter().filter(|row| row[0].text.trim().starts_with(sign)).count();
+        assert!(text.contains(&format!("<b>{sign}</b> {count} {name}</span>")), "{count} {name}");
     }
 }
