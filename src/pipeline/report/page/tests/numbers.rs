@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::page;
 use super::read::{Cell, Page, Table};
 use super::synthetic::synthetic;
-use crate::report::score::{DECLARED, scores};
+use crate::report::score::{self, DECLARED};
 use kforge_numerics::measure::score::Form;
 
 /// The value of a text in its base unit (nanoseconds, shares, units per second), and half of its last place.
@@ -375,7 +375,7 @@ fn described<'t>(text: &'t str, title: &str) -> Vec<&'t str> {
 fn cards_counts_and_opcodes_are_those_of_the_document() {
     let report = synthetic(12);
     let (json, text) = (serde_json::to_value(&report).unwrap(), page(&report));
-    let scores = scores(&report, Form::Speedup, DECLARED, &[]).unwrap();
+    let scores = score::scores(&report, Form::Speedup, DECLARED, &[]).unwrap();
     let suite = serde_json::to_value(&scores).unwrap()["suite"].clone();
     for (title, field) in
         [("geometric mean", "geometric_mean"), ("median", "median"), ("75th percentile", "percentile_75")]
