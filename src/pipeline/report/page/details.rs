@@ -1,23 +1,24 @@
 //! For each kernel on a target, folded: why it fails, its tuning space, samples, rounds and machine code. Knows which parts there are.
 
 use super::html::Html;
+use super::listings::Listings;
 use super::seat::{Level, Seat, level};
 use super::table::section;
 use super::{Most, code, rounds, samples, space};
 
 /// A part of a kernel's details.
-type Part = fn(&mut Html, &Seat<'_>, Most);
+type Part = fn(&mut Html, &Seat<'_>, Option<&Listings>, Most);
 
 /// The parts that are left out first where a page would become too large, last.
 const PARTS: [Part; 4] = [
-    |h, seat, _| rounds::rounds(h, seat),
-    |h, seat, most| space::space(h, seat, most.rows),
-    |h, seat, most| samples::samples(h, seat, most.shapes),
-    |h, seat, most| code::code(h, seat, most.facts),
+    |h, seat, _, _| rounds::rounds(h, seat),
+    |h, seat, _, most| space::space(h, seat, most.rows),
+    |h, seat, _, most| samples::samples(h, seat, most.shapes),
+    |h, seat, listings, most| code::code(h, seat, listings, most.facts),
 ];
 
 /// The section, in at most about `room` bytes: the part that matters least is left out first, of the kernels that the ladder has last.
-pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], most: Most, room: usize) {
+pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], listings: Option<&Listings>, most: Most, room: usize) {
     let about =
         "For each kernel on a target: what failed, the tuning space, samples, rounds, machine code and metrics.";
     let written = |write: &dyn Fn(&mut Html)| {
@@ -34,7 +35,7 @@ pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], most: Most, room: usize)
     for write in PARTS {
         for at in order.iter().copied() {
             let seat = &seats[at];
-            let part = written(&|h| write(h, seat, most));
+            let part = written(&|h| write(h, seat, listings, most));
             match rest.checked_sub(part.len()) {
                 Some(left) => {
                     rest = left;
