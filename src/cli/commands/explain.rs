@@ -25,11 +25,11 @@ pub fn run(context: &Context, args: &ExplainArgs) -> CommandResult {
             return print_json(context, &explanation::document(&step, &choices));
         }
         Explained::Step(step, choices) => {
-            console.out(&explanation::text(&step, args.fields, console.verbose()));
-            console.out(&choice::text(&choices));
+            console.out_fitted(&explanation::text(&step, args.fields, console.verbose()));
+            console.out_fitted(&choice::text(&choices));
         }
         Explained::Kernel(kernels) if args.json => return print_json(context, &kernels),
-        Explained::Kernel(kernels) => console.out(&kernel::text(&kernels)),
+        Explained::Kernel(kernels) => console.out_fitted(&kernel::text(&kernels)),
     }
     Ok(Exit::Done)
 }
