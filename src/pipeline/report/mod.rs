@@ -15,6 +15,7 @@ pub mod document;
 pub mod earlier;
 pub mod explanation;
 pub mod exports;
+pub mod failure;
 pub mod field_words;
 pub mod fit;
 pub mod imported;

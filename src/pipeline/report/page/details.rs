@@ -109,8 +109,15 @@ fn failures(h: &mut Html, seat: &Seat<'_>) {
         }
         shape.diagnoses.iter().for_each(|found| h.leaf("p", &[], format!("{}: {}", found.output, found.text)));
     }
-    for (step, why) in &seat.target.failed {
-        h.leaf("p", &[("class", &"v bad")], format!("{} {step}", Level::Failed.sign()));
-        h.leaf("pre", &[], why);
+    for failure in seat.target.failures() {
+        h.leaf("p", &[("class", &"v bad")], format!("{} {}", Level::Failed.sign(), failure.line()));
+        let rest: Vec<&str> = failure.rest(seat.target).collect();
+        if !rest.is_empty() {
+            h.leaf("pre", &[], rest.join("\n"));
+        }
+        h.leaf("small", &[], failure.named(NAMED));
     }
 }
+
+/// How many steps that failed for one reason are named.
+const NAMED: usize = 8;
