@@ -5,6 +5,7 @@ pub mod ablation;
 pub mod baselines;
 pub mod brief;
 pub mod age;
+pub mod arguments;
 pub mod assemble;
 pub mod candidates;
 pub mod choice;
