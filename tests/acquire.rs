@@ -97,6 +97,7 @@ fn seen(params: &CompileParams, made: &CudaCompiled) -> Inspection {
         arch: params.arch.clone(),
         entries: params.entries.clone(),
         disassemble: true,
+        listing: false,
         launches: vec![],
         host: params.host.is_some(),
     };
@@ -187,6 +188,7 @@ fn every_architecture_compiles_and_says_the_same_of_parameters_and_shared_memory
                 arch: params.arch.clone(),
                 entries: params.entries.clone(),
                 disassemble: false,
+                listing: false,
                 launches: vec![],
                 host: false,
             };

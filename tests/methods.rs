@@ -107,8 +107,14 @@ fn functions(arch: &str) -> BTreeMap<String, BTreeMap<String, FunctionFacts>> {
     let elf = object::File::parse(made.cubin.as_slice()).unwrap();
     let sections = elf.sections().filter_map(|s| s.name().ok()?.strip_prefix(".text.").map(String::from));
     let symbols: Vec<String> = sections.filter(|s| parts(s).is_some()).collect();
-    let asked =
-        InspectParams { arch: arch.into(), entries: symbols.clone(), disassemble: true, launches: vec![], host: false };
+    let asked = InspectParams {
+        arch: arch.into(),
+        entries: symbols.clone(),
+        disassemble: true,
+        listing: false,
+        launches: vec![],
+        host: false,
+    };
     let facts = CompileFacts { symbols, ..made.facts };
     let seen =
         inspect(&asked, &made.cubin, &facts, Some(&tools()["nvdisasm"])).unwrap_or_else(|e| panic!("{arch}: {e}"));

@@ -155,6 +155,7 @@ fn shown(kernel: &str, arch: &str, like: &[&str]) -> BTreeSet<String> {
         arch: arch.into(),
         entries: distinct.clone(),
         disassemble: true,
+        listing: false,
         launches: vec![],
         host: false,
     };

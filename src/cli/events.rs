@@ -60,6 +60,9 @@ impl Observer for Listener {
             }
             Event::Building(state) => console.status("Building", state),
             Event::Comparing(champions) => console.status("Comparing", &count(*champions as u64, "champion")),
+            Event::Disassembling(variants) => {
+                console.status("Disassembling", &count(*variants as u64, "variant"));
+            }
             Event::Round(event) => rounds::say(console, event),
             Event::Publishing(place) => console.status("Publishing", &format!("to `{place}`")),
             Event::Fetching(place) => console.status("Fetching", &format!("`{place}`")),

@@ -15,6 +15,7 @@ use super::context::command;
 use super::words::reason;
 use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_ops::build::is_doubt;
+use kforge_pipeline::report::arguments::Arguments;
 use kforge_types::model::{Kernel, Package, TuneValue, Variant};
 use kforge_types::record::event::{Labels, StepFinished};
 use kforge_types::record::{LaunchField, Note, Outcome, StepKind, Verdict};
@@ -79,12 +80,19 @@ impl<'a> Teller<'a> {
         ordered(steps, &self.packages).iter().for_each(|step| self.tell_of(step));
     }
 
+    /// The names of the arguments of a step's kernel.
+    fn arguments(&self, labels: &Labels) -> Arguments {
+        let kernels = self.packages.get(labels.package.as_str()).map(|package| &package.kernels);
+        let kernel = kernels.into_iter().flatten().find(|kernel| Some(&kernel.name) == labels.kernel.as_ref());
+        kernel.map(Arguments::of).unwrap_or_default()
+    }
+
     fn tell_of(&mut self, step: &StepFinished) {
         let console = self.console;
         if console.verbose()
             && let Some(why) = &step.why
         {
-            console.status("Because", &format!("{}: {}", step.id, reason(why)));
+            console.status("Because", &format!("{}: {}", step.id, reason(why, &self.arguments(&step.labels))));
         }
         // A kernel that exists only for comparison may be wrong, and code need not show a method; the report covers both.
         let compared = step.kind == StepKind::Match || step.labels.method.is_some();

@@ -8,13 +8,15 @@ use kforge_foundation::base::count;
 use kforge_ops::accept::AcceptedChampion;
 use kforge_ops::build::{Champion, Lacking};
 use kforge_pipeline::release::trust::Distrusted;
+use kforge_pipeline::report::arguments::Arguments;
 use kforge_pipeline::report::{explanation, field_words};
 use kforge_types::record::event::{Event, StepCounts, VerdictCounts, Why};
 
-/// Why a step runs, in one line.
-pub(super) fn reason(why: &Why) -> String {
+/// Why a step runs, in one line. Arguments of launches go by the names of the step's kernel.
+pub(super) fn reason(why: &Why, arguments: &Arguments) -> String {
     let shown = |value: &Option<String>| value.as_ref().map(|v| explanation::shown(v, false));
-    let field = why.field.as_ref().map(|field| field_words::words(field).unwrap_or_else(|| field.clone()));
+    let field =
+        why.field.as_ref().map(|field| field_words::words_of(field, arguments).unwrap_or_else(|| field.clone()));
     match (field, shown(&why.before), shown(&why.after)) {
         (Some(field), Some(before), Some(after)) => format!("{}: {field} was {before}, is {after}", why.code),
         (Some(field), None, Some(after)) => format!("{}: {field} is now {after}", why.code),

@@ -156,6 +156,24 @@ pub fn inspect_within(
     Ok(found)
 }
 
+/// The disassembly of a binary, as `nvdisasm` writes it: of one cubin after the other, where it has several.
+///
+/// # Errors
+/// The binary is damaged, or cannot be disassembled.
+pub fn listing_within(
+    params: &InspectParams,
+    binary: &[u8],
+    nvdisasm: &Path,
+    within: &ToolSandbox<'_>,
+) -> Result<Vec<u8>, InspectError> {
+    let cubins = if params.host { fatbin::cubins(binary)? } else { machine_code::cubins(binary)? };
+    let mut out = vec![];
+    for cubin in cubins {
+        out.extend(disassembled(nvdisasm, "-c", cubin, within)?);
+    }
+    Ok(out)
+}
+
 /// Inspects the machine code of every kernel in a library with its own launcher, each by its symbol. If the library has no kernels, nothing is disassembled:
 /// the launcher runs kernels from elsewhere.
 fn inspect_library(
@@ -217,6 +235,13 @@ fn disassemble(
     cubin: &[u8],
     within: &ToolSandbox<'_>,
 ) -> Result<BTreeMap<String, BTreeMap<String, u64>>, InspectError> {
+    let json = disassembled(nvdisasm, "-json", cubin, within)?;
+    let why = |e| InspectError::Disassemble { program: nvdisasm.to_owned(), why: DisassemblyError::Form(e) };
+    opcodes(&json).map_err(why)
+}
+
+/// What the disassembler prints about a cubin.
+fn disassembled(nvdisasm: &Path, form: &str, cubin: &[u8], within: &ToolSandbox<'_>) -> Result<Vec<u8>, InspectError> {
     let cannot = |why| InspectError::Disassemble { program: nvdisasm.to_owned(), why };
     let folder = tempfile::Builder::new()
         .prefix(".inspect-")
@@ -224,15 +249,14 @@ fn disassemble(
         .map_err(|e| cannot(DisassemblyError::Io(e)))?;
     std::fs::write(folder.path().join("binary"), cubin).map_err(|e| cannot(DisassemblyError::Io(e)))?;
     let command = within.command(nvdisasm, folder.path()).map_err(|e| cannot(DisassemblyError::Io(e)))?;
-    let command = command.args(["-json", "binary"]).capture(LISTING);
+    let command = command.args([form, "binary"]).capture(LISTING);
     let finished = within.run(&command).map_err(|e| cannot(DisassemblyError::Io(e)))?;
     if !finished.end.success() {
         let said = finished.stderr.text();
         let said = said.trim().to_string();
         return Err(cannot(DisassemblyError::Ended { end: finished.end, said }));
     }
-    let json = finished.stdout.whole().ok_or_else(|| cannot(DisassemblyError::TooLong))?;
-    opcodes(&json).map_err(|e| cannot(DisassemblyError::Form(e)))
+    finished.stdout.whole().ok_or_else(|| cannot(DisassemblyError::TooLong))
 }
 
 /// Parses the output of `nvdisasm -json`: a header, then a list of functions with their instructions.

@@ -13,6 +13,7 @@ fn params(disassemble: bool) -> InspectParams {
         arch: "sm_90a".into(),
         entries: vec!["plain".into(), "row<float, 64>".into()],
         disassemble,
+        listing: false,
         launches: vec![],
         host: false,
     }
@@ -60,6 +61,23 @@ fn opcodes_are_counted_by_entry_with_their_modifiers() {
     assert!(seen.disassembled);
     assert_eq!(plain.opcodes["LDG.E.128"], 1);
     assert_eq!((row.opcodes.get("LDG.E.128"), row.opcodes["LDG.E"], row.opcodes["ULDC.64"]), (None, 1, 3));
+}
+
+#[test]
+fn a_listing_is_what_the_disassembler_writes_of_each_cubin() {
+    let dir = tempfile::tempdir().unwrap();
+    let stand_in = dir.path().join("nvdisasm");
+    std::fs::write(&stand_in, "#!/bin/sh\ntest \"$1\" = -c && wc -c < \"$2\"\n").unwrap();
+    std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let within = ToolSandbox { scratch: dir.path(), bounds: None, deadline: Instant::now() + LONGEST };
+    let listing = |binary: &[u8]| listing_within(&params(false), binary, &stand_in, &within);
+    let text = String::from_utf8(listing(SM_90A).unwrap()).unwrap();
+    assert_eq!(text.trim(), SM_90A.len().to_string());
+    let both = machine_code::joined(vec![SM_80.to_vec(), SM_90A.to_vec()]);
+    let text = String::from_utf8(listing(&both).unwrap()).unwrap();
+    let sizes: Vec<String> = text.split_whitespace().map(String::from).collect();
+    assert_eq!(sizes, [SM_80.len().to_string(), SM_90A.len().to_string()]);
+    assert!(listing_within(&params(false), SM_90A, Path::new("/bin/false"), &within).is_err());
 }
 
 #[test]

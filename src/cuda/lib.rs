@@ -27,7 +27,7 @@ pub use compiler_server::compiler_server_main;
 pub use elf::{ElfError, SectionFault};
 pub use fatbin::LibraryError;
 pub use fatbinary::{FatbinaryError, fatbin, fatbin_within};
-pub use inspect::{DisassemblyError, InspectError, inspect, inspect_within};
+pub use inspect::{DisassemblyError, InspectError, inspect, inspect_within, listing_within};
 pub use line_tables::compile_lined;
 pub use log::tool_messages;
 pub use nvcc::HOST_HEADER;

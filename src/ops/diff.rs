@@ -9,7 +9,7 @@
 //! | none | the champion of each class of shapes | the variant that is declared first |
 //! | a revision, and variants as above | at the revision: the first variant, or the champion | now: the second variant, the first, or the champion |
 
-mod side;
+pub(crate) mod side;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -106,9 +106,9 @@ pub enum DiffError {
 }
 
 /// A kernel on a target for one choice of types, in a plan.
-struct Seat {
-    seat: DiffSeat,
-    selected: Arc<Selected>,
+pub(crate) struct Seat {
+    pub(crate) seat: DiffSeat,
+    pub(crate) selected: Arc<Selected>,
     /// The champion of each class: the name of the class, and the variant.
     champions: Vec<(String, String)>,
     on_device: bool,
@@ -179,7 +179,7 @@ fn at_revision(session: &Session, request: &DiffRequest, word: &str) -> Result<(
 }
 
 /// The places of the kernel in a plan that the request selects.
-fn seats(ready: &Ready<'_>, known: &ReadyResult, request: &DiffRequest) -> Vec<Seat> {
+pub(crate) fn seats(ready: &Ready<'_>, known: &ReadyResult, request: &DiffRequest) -> Vec<Seat> {
     let takes = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
     let mine = |node: &&Node| {
         node.kind == StepKind::Select

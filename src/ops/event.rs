@@ -59,6 +59,8 @@ pub enum Event<'a> {
     Building(&'a str),
     /// The champions of two states are timed in this many pairs.
     Comparing(usize),
+    /// The machine code of variants is disassembled, at most that of so many.
+    Disassembling(usize),
     /// An event of the rounds.
     Round(&'a RoundEvent<'a>),
     /// A bundle of evidence was imported into the home.

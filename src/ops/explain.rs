@@ -17,7 +17,9 @@ use kforge_engine::{Explanation, Memory, ReadyResult};
 use kforge_foundation::base::diag::closest;
 use kforge_pipeline::optimize::methods::{self, Entry};
 use kforge_pipeline::plan::Goal;
+use kforge_pipeline::report::arguments::Arguments;
 use kforge_pipeline::report::choice::Choice;
+use kforge_pipeline::report::explanation::ArgumentsOf;
 use kforge_pipeline::report::kernel::KernelDocument;
 use kforge_pipeline::report::method::MethodUse;
 use kforge_project::workspace::select::SelectionArgs;
@@ -43,8 +45,8 @@ pub enum Explained {
         /// How champions of the workspace use it.
         uses: Vec<MethodUse>,
     },
-    /// A step of the plan, and the choices that it made if it is a selection.
-    Step(Box<Explanation>, Vec<Choice>),
+    /// A step of the plan, the choices that it made if it is a selection, and the names of arguments for the steps of its explanation.
+    Step(Box<Explanation>, Vec<Choice>, ArgumentsOf),
     /// A kernel, once for each package that has one of that name.
     Kernel(Vec<KernelDocument>),
 }
@@ -159,7 +161,7 @@ fn step(session: &Session, request: &ExplainRequest) -> Result<Explained, Error>
     let mut missing = NoStep::Unknown { text: what.into(), closest: None };
     let mut past = None;
     for looking in plans(session, &request.words)? {
-        let found = looking.plan(session, |opened, ready| {
+        let found = looking.plan_of(session, |opened, packages, ready| {
             ready.with_services(session, opened, |services| {
                 // A result adds its steps only once, so what follows walks the graph that has them.
                 let graph = kforge_engine::expanded(ready.graph.clone(), &ready.options, services);
@@ -176,7 +178,8 @@ fn step(session: &Session, request: &ExplainRequest) -> Result<Explained, Error>
                 let explanation = kforge_engine::explain(graph, &ready.options, services, &id);
                 let explanation = explanation.ok_or_else(|| Error::Unexplained(id.clone()))?;
                 let choices = choice::choices(ready, &known, &id).unwrap_or_default();
-                Ok::<_, Error>(Ok(Explained::Step(Box::new(explanation), choices)))
+                let arguments = arguments(packages, &known, &explanation);
+                Ok::<_, Error>(Ok(Explained::Step(Box::new(explanation), choices, arguments)))
             })
         })?;
         match found {
@@ -189,9 +192,16 @@ fn step(session: &Session, request: &ExplainRequest) -> Result<Explained, Error>
         }
     }
     match past {
-        Some(explanation) => Ok(Explained::Step(Box::new(explanation), vec![])),
+        Some(explanation) => Ok(Explained::Step(Box::new(explanation), vec![], ArgumentsOf::new())),
         None => Err(missing.into()),
     }
+}
+
+/// The names of arguments for the steps of kernels in an explanation.
+fn arguments(packages: &Packages, known: &ReadyResult, explanation: &Explanation) -> ArgumentsOf {
+    let told = |id: &String| explanation.because.iter().any(|because| because.what == *id);
+    let nodes = known.steps.iter().map(|(node, _)| node).filter(|node| told(&node.id));
+    nodes.filter_map(|node| Some((node.id.clone(), Arguments::of(packages.kernel(&node.labels)?)))).collect()
 }
 
 /// The request of the last build, if its plan has the step; none if it has not, or if there was no build.

@@ -1,7 +1,9 @@
 //! Shows the results of the last build, or the scores of its kernels.
 
+mod listings;
 mod stale;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::build::report::{is_interrupted, last};
@@ -12,7 +14,8 @@ use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_numerics::measure::score::Form;
 use kforge_pipeline::report::Report;
-use kforge_pipeline::report::page::page;
+use kforge_pipeline::report::page::listings::{Listings, sidecar};
+use kforge_pipeline::report::page::page_beside;
 use kforge_pipeline::report::provenance::BuiltReport;
 use kforge_pipeline::report::score::{NoScores, Scores, scores};
 use kforge_project::workspace::select::SelectionArgs;
@@ -21,6 +24,9 @@ use kforge_types::record::FORMAT_VERSION;
 
 /// The name of the page in the output folder.
 pub const PAGE: &str = "report.html";
+
+/// The ending of the page beside it.
+const SIDECAR: &str = "sass.html";
 
 /// The request for a report.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -99,17 +105,35 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
     Ok(Shown { report, scores, diagnostics })
 }
 
-/// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or `report.html` in the output folder.
+/// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or `report.html` in the output folder. The disassembly
+/// of machine code, as far as it can be found here, is a page beside it: `report.sass.html`.
 ///
 /// # Errors
-/// The workspace cannot be read, or the file cannot be written.
+/// The workspace cannot be read, or a file cannot be written.
 pub fn write_page(session: &Session, report: &Report, path: Option<&Path>) -> Result<PathBuf, Error> {
     let path = match path {
         Some(path) => session.cwd.join(path),
         None => session.target(&session.workspace_and_warnings()?.0).join(PAGE),
     };
-    write_if_changed(&path, page(report).as_bytes()).map_err(Error::write(&path))?;
+    let beside = path.with_extension(SIDECAR);
+    let file = beside.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let listings = Listings { file, of: listings::listings(session, report) };
+    match sidecar(report, &listings) {
+        Some(text) => {
+            write_if_changed(&beside, text.as_bytes()).map_err(Error::write(&beside))?;
+        }
+        None => remove(&beside)?,
+    }
+    write_if_changed(&path, page_beside(report, &listings).as_bytes()).map_err(Error::write(&path))?;
     Ok(path)
+}
+
+/// Removes what an earlier report wrote beside its page.
+fn remove(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::write(path)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// A report without results, for a workspace whose manifests have errors. It says where the workspace is, so that places in diagnostics can be shown.

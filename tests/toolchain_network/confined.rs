@@ -107,6 +107,7 @@ fn what_is_compiled_confined_can_be_inspected_and_packed() {
             arch: "sm_90a".into(),
             entries: vec!["plain".into()],
             disassemble: true,
+            listing: false,
             launches: vec![],
             host: false,
         };

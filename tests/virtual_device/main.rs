@@ -9,6 +9,7 @@ mod bounded;
 mod compared;
 mod confirmed;
 mod differences;
+mod disassembled;
 mod evidence;
 mod explained;
 mod exported;

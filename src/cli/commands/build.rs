@@ -19,6 +19,7 @@ use kforge_ops::session::outdated::Outdated;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::evidence_list::Reused;
 use kforge_pipeline::report::ablation::{self, Declared};
+use kforge_pipeline::report::arguments::Arguments;
 use kforge_pipeline::report::brief::{self, Failed};
 use kforge_pipeline::report::text::{Failures, text};
 use kforge_types::model::{Arch, Package};
@@ -140,7 +141,7 @@ fn planned(context: &Context, plan: &Plan) {
         line("will", id);
         console.event(&planned(id, true, Some(why)));
         if console.verbose() && !console.json() {
-            console.out(&format!("     {}\n", reason(why)));
+            console.out(&format!("     {}\n", reason(why, &Arguments::default())));
         }
     }
     for id in &plan.may {

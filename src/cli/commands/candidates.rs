@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &CandidatesArgs) -> CommandResult {
     };
     let found = search(&context.session, &filter)?;
     match args.message_format {
-        MessageFormat::Human => console.out(&text(&found.candidates)),
+        MessageFormat::Human => console.out_fitted(&text(&found.candidates)),
         MessageFormat::Json => {
             for one in &found.candidates {
                 let line = serde_json::to_string(one).map_err(Error::from)?;

@@ -72,7 +72,7 @@ fn say(context: &Context, Ci { report, finished, refused, folder }: &Ci, began: 
         say_outdated(context, &finished.outdated);
     }
     if let Some(found) = &report.comparison {
-        console.out(&found.text());
+        console.out_fitted(&found.text());
         for unbuilt in &found.unbuilt {
             console.warn(&unbuilt.to_string());
         }

@@ -24,7 +24,7 @@ pub fn run(context: &Context, args: &CompareArgs) -> CommandResult {
         },
     )?;
     match args.message_format {
-        CompareFormat::Human => context.console.out(&compared.comparison.text()),
+        CompareFormat::Human => context.console.out_fitted(&compared.comparison.text()),
         CompareFormat::Markdown => context.console.out(&compared.comparison.markdown()),
         CompareFormat::Json => drop(print_line(context, "compared", &compared.comparison)?),
     }

@@ -21,15 +21,15 @@ pub fn run(context: &Context, args: &ExplainArgs) -> CommandResult {
             let between = if registered.is_empty() || uses.is_empty() { "" } else { "\n" };
             console.out(&format!("{registered}{between}{}", method::uses(&id, &uses)));
         }
-        Explained::Step(step, choices) if args.json => {
+        Explained::Step(step, choices, _) if args.json => {
             return print_json(context, &explanation::document(&step, &choices));
         }
-        Explained::Step(step, choices) => {
-            console.out(&explanation::text(&step, args.fields, console.verbose()));
-            console.out(&choice::text(&choices));
+        Explained::Step(step, choices, arguments) => {
+            console.out_fitted(&explanation::text(&step, &arguments, args.fields, console.verbose()));
+            console.out_fitted(&choice::text(&choices));
         }
         Explained::Kernel(kernels) if args.json => return print_json(context, &kernels),
-        Explained::Kernel(kernels) => console.out(&kernel::text(&kernels, Some(jiff::Timestamp::now()))),
+        Explained::Kernel(kernels) => console.out_fitted(&kernel::text(&kernels, Some(jiff::Timestamp::now()))),
     }
     Ok(Exit::Done)
 }

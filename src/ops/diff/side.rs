@@ -10,26 +10,30 @@ use crate::Error;
 use crate::session::build::Ready;
 use crate::session::{Opened, Session};
 use kforge_engine::lock::{Mode, Wait};
-use kforge_engine::{Blobs, Done, Graph, Node, Questions, ReadyResult, Source};
+use kforge_engine::{Blobs, BuildOutcome, Done, Graph, Node, Questions, ReadyResult, Source};
 use kforge_numerics::measure::orders::Comparison;
 use kforge_pipeline::plan::kernels::MARGIN;
 use kforge_pipeline::plan::regression;
 use kforge_pipeline::report::assemble::timed;
 use kforge_pipeline::report::difference::{DiffSeat, Missing, PairsAt, PairsFound, RatioReport, SideFound};
 use kforge_types::model::Launch;
+use kforge_types::record::event::Event;
 use kforge_types::record::params::{InspectParams, Judgement, VerifyParams};
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
 use kforge_types::record::{Inspection, Outcome, Spec, StepKind};
+
+/// Why there is nothing to disassemble.
+pub(crate) const NO_CODE: &str = "the kernel has no machine code of its own";
 
 /// Fields of a compilation that change no machine code, or that say only in which round a variant was tried.
 const UNTOLD: [&str; 3] = ["candidate", "lined", "ptx"];
 
 /// A plan with what is known of it.
-pub(super) struct Plan<'a, 'p> {
+pub(crate) struct Plan<'a, 'p> {
     session: &'a Session,
     opened: &'a Opened,
     ready: &'a Ready<'p>,
-    pub(super) known: ReadyResult,
+    pub(crate) known: ReadyResult,
     asked: Questions,
     /// Positions in `known`, by id.
     at: HashMap<String, usize>,
@@ -44,7 +48,7 @@ pub(super) struct Side {
 }
 
 impl<'a, 'p> Plan<'a, 'p> {
-    pub(super) fn of(session: &'a Session, opened: &'a Opened, ready: &'a Ready<'p>) -> Self {
+    pub(crate) fn of(session: &'a Session, opened: &'a Opened, ready: &'a Ready<'p>) -> Self {
         let (known, asked) = ready.with_services(session, opened, |services| {
             kforge_engine::known_and_asked(ready.graph.clone(), &ready.options, services)
         });
@@ -178,10 +182,44 @@ impl<'a, 'p> Plan<'a, 'p> {
     fn counted(&self, seat: &Seat, label: &str) -> Result<Inspection, String> {
         let build = seat.selected.builds.iter().find(|build| build.label == label);
         let node = build.and_then(|build| self.ready.expander.disassembly(&seat.selected, build));
-        let mut node = node.ok_or("the kernel has no machine code of its own")?;
+        let node = node.ok_or(NO_CODE)?;
         if let Some(found) = self.step(&node.id).and_then(|(_, done)| self.document(done, "inspection")) {
             return Ok(found);
         }
+        let bytes =
+            self.disassembled(vec![node], "inspection", &|| {}).pop().expect("BUG: a step without an outcome")?;
+        serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+    }
+
+    /// What steps give that run the disassembler on binaries of the plan, in their order; or why there is nothing. Calls `begun` before the first one runs, if any
+    /// has to.
+    pub(crate) fn disassembled(
+        &self,
+        nodes: Vec<Node>,
+        output: &str,
+        begun: &dyn Fn(),
+    ) -> Vec<Result<Vec<u8>, String>> {
+        let prepared: Vec<Result<Node, String>> = nodes.into_iter().map(|node| self.prepared(node)).collect();
+        // Steps of equal ids are one.
+        let mut graph = BTreeMap::new();
+        graph.extend(prepared.iter().flatten().map(|node| (node.id.clone(), node.clone())));
+        let built = self.built(graph.into_values().collect(), begun);
+        let of = |node: Result<Node, String>| -> Result<Vec<u8>, String> {
+            let (node, built) = (node?, built.as_ref().map_err(Clone::clone)?);
+            let done = built.step(&node.id);
+            let digest = done.and_then(|done| done.result.as_ref()?.outputs.get(output).copied());
+            let bytes = digest.and_then(|digest| self.ready.leaves.get(&digest).ok().flatten());
+            bytes.ok_or_else(|| match done.map(|done| &done.outcome) {
+                // All else that the step reads is in the store.
+                Some(Outcome::Unavailable(_)) => "the disassembler is not installed here".into(),
+                _ => why(done),
+            })
+        };
+        prepared.into_iter().map(of).collect()
+    }
+
+    /// A step of no plan, which reads what is in the store.
+    fn prepared(&self, mut node: Node) -> Result<Node, String> {
         if let Some(why) = &node.unavailable {
             return Err(why.clone());
         }
@@ -193,19 +231,22 @@ impl<'a, 'p> Plan<'a, 'p> {
             input.source = Source::Blob(digest.ok_or_else(|| format!("its {name} is not in the store"))?);
         }
         node.expands = false;
-        // Collection must not remove the binary meanwhile; while it collects, nothing is counted.
+        Ok(node)
+    }
+
+    /// Builds steps that read what is in the store.
+    fn built(&self, nodes: Vec<Node>, begun: &dyn Fn()) -> Result<BuildOutcome, String> {
+        // Collection must not remove binaries meanwhile; while it collects, nothing is disassembled.
         let _shared = self.opened.home.lock_cache(Mode::Shared, Wait::No).map_err(|e| e.to_string())?;
-        let id = node.id.clone();
-        let graph = Graph::new(vec![node]).map_err(|e| e.to_string())?;
-        let outcome = self.ready.with_services(self.session, self.opened, |services| {
-            kforge_engine::build(graph, &self.ready.options, services, &mut |_| {})
-        });
-        let done = outcome.step(&id);
-        self.document(done, "inspection").ok_or_else(|| match done.map(|done| &done.outcome) {
-            // All else that the step reads is in the store.
-            Some(Outcome::Unavailable(_)) => "the disassembler is not installed here".into(),
-            _ => why(done),
-        })
+        let graph = Graph::new(nodes).map_err(|e| e.to_string())?;
+        let mut is_begun = false;
+        Ok(self.ready.with_services(self.session, self.opened, |services| {
+            kforge_engine::build(graph, &self.ready.options, services, &mut |event| {
+                if matches!(event, Event::StepStarted { .. }) && !std::mem::replace(&mut is_begun, true) {
+                    begun();
+                }
+            })
+        }))
     }
 
     /// Why a variant has no times.

@@ -9,7 +9,8 @@ use crate::{Error, Session};
 use kforge_engine::{DryRun, Source};
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::Report;
-use kforge_pipeline::report::field_words::words;
+use kforge_pipeline::report::arguments::Arguments;
+use kforge_pipeline::report::field_words::words_of;
 use kforge_types::record::StepKind;
 use kforge_types::record::event::{Labels, Why};
 
@@ -55,7 +56,7 @@ fn apply(report: &mut Report, change: &Change) {
 
 /// The steps that a build with that request would run because something has changed, in the order in which it would reach them.
 fn changes(session: &Session, last: &LastRequest, whole: bool) -> Result<Vec<Change>, Error> {
-    session.look_with(&last.words(), Goal::Build, last.overlay())?.plan(session, |opened, ready| {
+    session.look_with(&last.words(), Goal::Build, last.overlay())?.plan_of(session, |opened, packages, ready| {
         let (graph, dry) = ready.with_services(session, opened, |services| {
             let graph = kforge_engine::expanded(ready.graph.clone(), &ready.options, services);
             let dry = kforge_engine::dry_run(graph.clone(), &ready.options, services);
@@ -70,7 +71,8 @@ fn changes(session: &Session, last: &LastRequest, whole: bool) -> Result<Vec<Cha
             if !whole && input.is_some_and(|input| matches!(input.source, Source::Output { .. })) {
                 return None;
             }
-            let told = told(id, node.kind, why, whole)?;
+            let kernel = packages.kernel(&node.labels);
+            let told = told(id, node.kind, why, &kernel.map(Arguments::of).unwrap_or_default(), whole)?;
             Some(Change { labels: node.labels.clone(), kind: node.kind, is_new: why.code == "new", why: told })
         };
         Ok(will.iter().filter_map(change).collect())
@@ -78,7 +80,7 @@ fn changes(session: &Session, last: &LastRequest, whole: bool) -> Result<Vec<Cha
 }
 
 /// A reason in words; none if it is no change: a result that was never stored, or that was collected, says nothing against the report.
-fn told(id: &str, kind: StepKind, why: &Why, whole: bool) -> Option<String> {
+fn told(id: &str, kind: StepKind, why: &Why, arguments: &Arguments, whole: bool) -> Option<String> {
     let Why { code, field, before, after } = why;
     match (code.as_str(), field.as_deref()) {
         ("changed", Some("implementation")) => Some(format!("this kforge executes {kind} steps differently")),
@@ -88,7 +90,7 @@ fn told(id: &str, kind: StepKind, why: &Why, whole: bool) -> Option<String> {
                 (_, None) => format!("`{file}` was removed since this was built"),
                 _ => format!("`{file}` was edited since this was built"),
             },
-            None => match words(field) {
+            None => match words_of(field, arguments) {
                 Some(words) => format!("the {words} changed since this was built"),
                 None => format!("`{field}` of `{id}` has changed since this was built"),
             },
@@ -139,7 +141,7 @@ mod tests {
 
     #[test]
     fn only_changes_are_told_and_files_by_their_names() {
-        let of = |why: Why, whole| told("p/k/generate", StepKind::Generate, &why, whole);
+        let of = |why: Why, whole| told("p/k/generate", StepKind::Generate, &why, &Arguments::default(), whole);
         let file = Some("inputs.file:k.cu");
         assert_eq!(
             of(why("changed", file, Some("a"), Some("b")), true).as_deref(),

@@ -33,6 +33,15 @@ use kforge_types::record::{Form, StepKind, StepResult};
 /// margin of the selection (docs/design.md, section 9.5).
 const ATTRIBUTE: AttributeParams = AttributeParams { threshold: 0.02, margin: MARGIN, unused: false };
 
+/// What a step takes from the disassembly of machine code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Disassembly {
+    /// How often each opcode occurs.
+    Counts,
+    /// The text.
+    Listing,
+}
+
 /// Adds the nodes that follow from results.
 pub struct Expander<'a> {
     planner: Mutex<Planner<'a>>,
@@ -130,6 +139,15 @@ impl<'a> Expander<'a> {
     /// The step that would count the opcodes of a contender's machine code, whether or not the plan has it; none on `cpu`, and for a kernel in PyTorch, which
     /// has no machine code of its own.
     pub fn disassembly(&self, selected: &Selected, build: &PlannedVariant) -> Option<Node> {
+        self.disassembling(selected, build, Disassembly::Counts)
+    }
+
+    /// The step that would write the disassembly of a contender's machine code; none where [`Self::disassembly`] is.
+    pub fn listing(&self, selected: &Selected, build: &PlannedVariant) -> Option<Node> {
+        self.disassembling(selected, build, Disassembly::Listing)
+    }
+
+    fn disassembling(&self, selected: &Selected, build: &PlannedVariant, what: Disassembly) -> Option<Node> {
         let mut planner = self.planner.lock().ok()?;
         let found = planner.found(selected)?;
         let scope = found.scope(&selected.choice, selected.stage.round);
@@ -138,7 +156,7 @@ impl<'a> Expander<'a> {
         }
         let scope = scope.of(build);
         let problem = selected.cases.first().map(|case| &case.problem);
-        planner.disassembly(scope, build, problem).ok()
+        planner.disassembly(scope, build, problem, what).ok()
     }
 
     /// The parts of a kernel's declaration that say how its results are read.
@@ -435,16 +453,17 @@ impl<'a> Planner<'a> {
         build: &PlannedVariant,
         problem: Option<&Problem>,
     ) -> Result<String, Diagnostic> {
-        let node = self.disassembly(scope, build, problem)?;
+        let node = self.disassembly(scope, build, problem, Disassembly::Counts)?;
         Ok(self.add(node))
     }
 
-    /// The inspect step that counts opcodes of a variant's machine code.
+    /// The inspect step that disassembles a variant's machine code.
     fn disassembly(
         &mut self,
         scope: Scope<'_>,
         build: &PlannedVariant,
         problem: Option<&Problem>,
+        what: Disassembly,
     ) -> Result<Node, Diagnostic> {
         let compiler = Self::machine_compiler(scope);
         let (compile, _) = self.compile(scope, build, compiler, ABLATION, problem)?;
@@ -455,12 +474,13 @@ impl<'a> Planner<'a> {
         let params = InspectParams {
             arch: scope.target.arch.name().into(),
             entries: self.entries(scope, build, problem)?,
-            disassemble: true,
+            disassemble: what == Disassembly::Counts,
+            listing: what == Disassembly::Listing,
             launches: vec![],
             host: scope.kernel.host.is_some(),
         };
         let mut parts = self.parts(scope, build);
-        parts.extend([class.as_str(), "sass"]);
+        parts.extend([class.as_str(), if what == Disassembly::Counts { "sass" } else { "listing" }]);
         let tools = &self.package_input(scope.package).toolchains;
         let disassembler = match compiler {
             Compiler::Triton => &tools.triton_disassembler,

@@ -216,6 +216,7 @@ impl Planner<'_> {
                 arch,
                 entries,
                 disassemble: false,
+                listing: false,
                 launches: self.checked(scope, build, specialised.as_ref()),
                 host: kernel.host.is_some(),
             },

@@ -11,6 +11,7 @@ use super::document::{
     OperatorReport, PackageReport, Report, RooflineReport, ShapeReport, SpreadReport, TargetReport, TimeReport,
     TimeSeenReport,
 };
+use super::failure;
 use super::messages;
 use super::provenance;
 use super::quantiles::thin;
@@ -220,6 +221,7 @@ fn stray(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
     let at = package.kernels.iter().position(is_its).unwrap_or(0);
     if let Some(target) = package.kernels.get_mut(at).and_then(|k| k.targets.first_mut()) {
         target.failed.push((step.id.into(), why.into()));
+        failure::add(&mut target.failures, step, why);
     }
 }
 
@@ -370,7 +372,11 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     }
     match step.outcome {
         Outcome::Unavailable(why) => unavailable(report, step.kind, why),
-        Outcome::Failed(why) => report.failed.push((step.id.into(), (reader.places)(step.id, why))),
+        Outcome::Failed(why) => {
+            let why = (reader.places)(step.id, why);
+            failure::add(&mut report.failures, step, &why);
+            report.failed.push((step.id.into(), why));
+        }
         _ => {}
     }
     match step.kind {
@@ -542,6 +548,7 @@ fn tidy(report: &mut TargetReport) {
     report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
     report.unavailable.sort();
     report.failed.sort();
+    failure::sort(&mut report.failures);
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use super::document::{ChampionReport, KernelReport, PackageReport, Report, ShapeReport, TargetReport};
 use super::earlier::EarlierReport;
+use super::failure::FailureReport;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::rounds_text::{self, duration};
 use super::text::variant;
@@ -289,12 +290,10 @@ fn write_failed(out: &mut String, kernel: &KernelReport, target: &TargetReport) 
             if counted == 0 { count(number, "variant") } else { format!("{number} of {}", count(all, "variant")) };
         what.push(format!("{which} {are} wrong at {}{refused}", shapes_of(&wrong)));
     }
-    if !target.failed.is_empty() {
-        let steps: Vec<&str> = target.failed.iter().take(NAMED).map(|(step, _)| step.as_str()).collect();
-        let more = target.failed.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let number = count(target.failed.len() as u64, "step");
-        what.push(format!("{number} failed: {}{more}", steps.join(", ")));
+    let failures = target.failures();
+    what.extend(failures.iter().take(NAMED).map(FailureReport::line));
+    if failures.len() > NAMED {
+        what.push(count((failures.len() - NAMED) as u64, "more reason"));
     }
     let name = paint(BOLD, &name(kernel, target));
     let _ = writeln!(out, "  {} {name} on {}: {}", paint(BAD, "fail"), target.target, what.join("; "));
@@ -447,10 +446,30 @@ mod tests {
         assert_eq!(
             anstream::adapter::strip_str(&brief(&report)).to_string(),
             "p\n  good  cpu  pass  V=1\n  fail wrong on cpu: 2 of 3 variants are wrong at ragged\n  \
-             fail broken on cpu: 4 steps failed: a, b, c and 1 more\n"
+             fail broken on cpu: no (4 steps)\n"
         );
         let names: Vec<String> = failed(&report).into_iter().map(|failed| failed.kernel).collect();
         assert_eq!(names, ["wrong", "broken"]);
+    }
+
+    #[test]
+    fn at_eighty_columns_labels_and_names_break_only_at_their_separators() {
+        let label = "TILE_M=128,TILE_N=64,STAGES=3,VECTOR_WIDTH=4,SPLIT_K=true,SWIZZLE=xor,PIPELINE=async";
+        let name = "a_kernel_with_a_name_of_many_words_that_is_longer_than_a_line_of_a_terminal_is";
+        let mut wrong = passed(label);
+        wrong.shapes = vec![shape("ragged", Verdict::Fail("off".into()))];
+        let shown = brief(&of(vec![("k", passed(label)), (name, passed(label)), ("wrong", wrong)]));
+        let fitted = super::super::fit::fit(&shown, Some(80), 4);
+        let plain = anstream::adapter::strip_str(&fitted).to_string();
+        assert!(plain.lines().all(|line| line.chars().count() <= 80), "{plain}");
+        let whole = anstream::adapter::strip_str(&shown).to_string();
+        for end in plain.lines().map(str::trim) {
+            let is_between_words = whole.contains(&format!("{end} ")) || whole.contains(&format!("{end}\n"));
+            assert!(is_between_words || end.ends_with([',', '=', '_']), "{end:?} in\n{plain}");
+        }
+        // Nothing is lost.
+        let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        assert_eq!(letters(&plain), letters(&whole));
     }
 
     #[test]

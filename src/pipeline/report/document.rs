@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::baselines::BaselineReport;
 use super::classes::{OvertakenReport, stands_for};
 use super::earlier::EarlierReport;
+use super::failure::FailureReport;
 use super::messages::MessageReport;
 use super::provenance::{BuiltReport, ObservedReport};
 use super::rounds::RoundsReport;
@@ -146,6 +147,9 @@ pub struct TargetReport {
     pub unavailable: Vec<(String, u64, String)>,
     /// Steps that failed without a result: step, message.
     pub failed: Vec<(String, String)>,
+    /// The same steps by reason; none if an earlier kforge wrote the report.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<FailureReport>,
 }
 
 impl TargetReport {

@@ -1,12 +1,14 @@
 //! Why a step runs, as text and as a document. Knows explanations; does not create them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use super::arguments::Arguments;
 use super::choice::Choice;
-use super::field_words::words;
+use super::field_words::words_of;
 use kforge_engine::{Because, Earlier, Explanation, Prospect};
 use kforge_foundation::base::Severity;
 use kforge_types::record::Note;
@@ -94,8 +96,11 @@ fn notes(explanation: &Explanation) -> impl Iterator<Item = &str> {
     explanation.notes.iter().filter(told).map(|note| note.message.as_str())
 }
 
+/// The names of arguments by step, for the steps of kernels in an explanation.
+pub type ArgumentsOf = BTreeMap<String, Arguments>;
+
 /// The explanation with ANSI styles: the chain, and with `fields` everything that is hashed. `full` prints complete digests.
-pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
+pub fn text(explanation: &Explanation, arguments: &ArgumentsOf, fields: bool, full: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{BOLD}{}{BOLD:#}", explanation.id);
     let _ = writeln!(out, "  {}", explanation.prospect);
@@ -125,7 +130,7 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
             (0, true) => "it last ran because ",
             _ => "because ",
         };
-        link(&mut out, because, depth, lead, &explanation.id, full);
+        link(&mut out, because, arguments, (depth, lead), &explanation.id, full);
     }
     if explanation.because.is_empty() && past && !only {
         let _ = writeln!(
@@ -147,7 +152,16 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     out
 }
 
-fn link(out: &mut String, because: &Because, depth: usize, lead: &str, id: &str, full: bool) {
+fn link(
+    out: &mut String,
+    because: &Because,
+    arguments: &ArgumentsOf,
+    (depth, lead): (usize, &str),
+    id: &str,
+    full: bool,
+) {
+    let none = Arguments::default();
+    let words = |field: &str| words_of(field, arguments.get(&because.what).unwrap_or(&none));
     let Why { code, field, before, after } = &because.why;
     let pad = " ".repeat(2 + 2 * depth);
     let what = if because.what == id { "it".to_string() } else { format!("`{}`", because.what) };
@@ -207,6 +221,28 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_of_a_launch_goes_by_the_name_that_its_kernel_declares() {
+        let field = "params.launches[0].kernel.args[2].scalar.value.int";
+        let explanation = Explanation {
+            id: "p/k/cpu/verify".into(),
+            prospect: Prospect::WillRun,
+            product: None,
+            evidence: None,
+            brought: false,
+            earlier: None,
+            notes: vec![],
+            because: vec![because("p/k/cpu/verify", "changed", Some(field), None)],
+            fields: vec![],
+        };
+        let said = |arguments: &ArgumentsOf| {
+            anstream::adapter::strip_str(&text(&explanation, arguments, false, false)).to_string()
+        };
+        let named = [("p/k/cpu/verify".to_string(), Arguments::named(&["x", "y", "cols"]))].into();
+        assert!(said(&named).contains("its argument `cols` of launch 1 changed"), "{}", said(&named));
+        assert!(said(&ArgumentsOf::new()).contains("its argument 3 of launch 1 changed"));
+    }
+
+    #[test]
     fn a_chain_goes_from_the_step_to_the_file_that_changed() {
         let (old, new) = (format!("blake3:{}:7", "a".repeat(64)), format!("blake3:{}:8", "b".repeat(64)));
         let explanation = Explanation {
@@ -223,20 +259,20 @@ mod tests {
             ],
             fields: vec![("kind".into(), "compile".into())],
         };
-        let plain = anstream::adapter::strip_str(&text(&explanation, true, false)).to_string();
+        let plain = anstream::adapter::strip_str(&text(&explanation, &ArgumentsOf::new(), true, false)).to_string();
         let expected = "p/k/cpu/compile\n  would run now\n  because its source changed  (inputs.tree:source)\n      before blake3:aaaaaaaaaaaa… (7 B)\n      after  blake3:bbbbbbbbbbbb… (8 B)\n    because `p/k/generate`'s file `k.cu` changed  (inputs.file:k.cu)\n        before blake3:aaaaaaaaaaaa… (7 B)\n        after  blake3:bbbbbbbbbbbb… (8 B)\n  hashed into its key:\n    kind = compile\n";
         assert_eq!(plain, expected);
-        assert!(text(&explanation, false, true).contains(&old), "-v shows whole digests");
+        assert!(text(&explanation, &ArgumentsOf::new(), false, true).contains(&old), "-v shows whole digests");
         let json = serde_json::to_value(document(&explanation, &[])).unwrap();
         assert_eq!(json["standing"], "will-run");
         assert_eq!(json["because"][1]["why"]["field"], "inputs.file:k.cu");
         // A step that a bundle answers has not run here.
         let first = vec![because("p/k/cpu/compile", "new", None, None)];
         let brought = Explanation { prospect: Prospect::Fresh, brought: true, because: first, ..explanation.clone() };
-        let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
+        let plain = anstream::adapter::strip_str(&text(&brought, &ArgumentsOf::new(), false, false)).to_string();
         assert_eq!(plain, "p/k/cpu/compile\n  is fresh\n  it has not run here: its result came from evidence\n");
         let brought = Explanation { prospect: Prospect::Fresh, brought: true, ..explanation };
-        let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
+        let plain = anstream::adapter::strip_str(&text(&brought, &ArgumentsOf::new(), false, false)).to_string();
         let says = "it has not run here, and another result came from evidence because its source changed";
         assert!(plain.contains(says), "{plain}");
     }

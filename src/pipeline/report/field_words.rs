@@ -1,13 +1,20 @@
 //! Fields of keys in the words of the manifest: `params.tolerance.y.rtol` is "tolerance of `y` (`rtol`)". For people only: documents and events keep the fields
 //! themselves. Knows how parameters of steps are named; a name that it does not know has no words, and is shown as it is.
 
+use super::arguments::Arguments;
+
 /// What a field of a key means, without an article; none if the field has no plainer name.
 pub fn words(field: &str) -> Option<String> {
+    words_of(field, &Arguments::default())
+}
+
+/// The same for a field of a kernel's step: arguments of launches go by their names, as far as they have some.
+pub fn words_of(field: &str, arguments: &Arguments) -> Option<String> {
     if let Some(input) = field.strip_prefix("inputs.") {
         return Some(input_words(input));
     }
     let words = match field.strip_prefix("params.") {
-        Some(param) => param_words(param)?,
+        Some(param) => param_words(param, arguments)?,
         None if field == "implementation" => "implementation in kforge".into(),
         None => return None,
     };
@@ -28,12 +35,12 @@ fn input_words(name: &str) -> String {
 }
 
 /// Words for a parameter, given its path without `params.`.
-fn param_words(path: &str) -> Option<String> {
+fn param_words(path: &str, arguments: &Arguments) -> Option<String> {
     let mut parts = path.split('.');
     let (name, at) = indexed(parts.next()?);
     let rest: Vec<&str> = parts.collect();
     let words = match (name, rest.as_slice()) {
-        ("launches", rest) => launch_words(at?, rest),
+        ("launches", rest) => launch_words(at?, rest, arguments),
         ("problem", [part, rest @ ..]) => match (indexed(part).0, rest) {
             ("dims", [dim, ..]) => format!("dim `{dim}`"),
             ("params", _) => "param of the operator".into(),
@@ -62,12 +69,15 @@ fn param_words(path: &str) -> Option<String> {
 }
 
 /// Words for a part of a launch, counted from 1 as in other messages.
-fn launch_words(launch: usize, path: &[&str]) -> String {
-    let launch = launch + 1;
+fn launch_words(at_launch: usize, path: &[&str], arguments: &Arguments) -> String {
+    let launch = at_launch + 1;
     match path.get(1).map(|part| indexed(part)) {
         Some((part @ ("grid" | "block" | "cluster"), _)) => format!("{part} of launch {launch}"),
         Some(("shared", _)) => format!("shared memory of launch {launch}"),
-        Some(("args", Some(at))) => format!("argument {} of launch {launch}", at + 1),
+        Some(("args", Some(at))) => match arguments.name(at_launch, at) {
+            Some(name) => format!("argument `{name}` of launch {launch}"),
+            None => format!("argument {} of launch {launch}", at + 1),
+        },
         _ => format!("launch {launch}"),
     }
 }
@@ -115,6 +125,15 @@ mod tests {
             ("implementation", "implementation in kforge"),
         ] {
             assert_eq!(words(field).as_deref(), Some(said), "{field}");
+        }
+        let arguments = Arguments::named(&["x", "y", "rows * 2"]);
+        for (field, said) in [
+            ("params.launches[0].kernel.args[2].scalar.value.int", "argument `rows * 2` of launch 1"),
+            ("params.launches[0].kernel.args[0].pointer.offset", "argument `x` of launch 1"),
+            ("params.launches[0].kernel.args[3].scalar.value.int", "argument 4 of launch 1"),
+            ("params.launches[1].kernel.args[0].pointer.offset", "argument 1 of launch 2"),
+        ] {
+            assert_eq!(words_of(field, &arguments).as_deref(), Some(said), "{field}");
         }
         for unknown in ["version", "params.of.a.later.kforge", "params.launches", "params.tolerance", "params.problem"]
         {

@@ -184,7 +184,7 @@ fn message(step: &StepView<'_>, code: impl Into<String>, severity: Severity, tex
 }
 
 /// A place, unless it is in a generated source, which is no file of the package.
-fn in_package(place: SourcePlace) -> Option<SourcePlace> {
+pub(super) fn in_package(place: SourcePlace) -> Option<SourcePlace> {
     let generated = place.file.strip_prefix(GENERATED).is_some_and(|rest| rest.starts_with('/'));
     (!generated).then_some(place)
 }

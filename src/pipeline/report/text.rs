@@ -175,7 +175,7 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
     if let Some(rounds) = &target.rounds {
         rounds_text::write(out, rounds, failures);
     }
-    write_failed(out, &target.failed, failures);
+    write_failed(out, target, failures);
     let mut reasons: Vec<&str> = target.unavailable.iter().map(|u| u.2.as_str()).collect();
     reasons.dedup();
     for why in reasons {
@@ -193,24 +193,19 @@ pub(super) fn observed(target: &TargetReport, now: Option<Timestamp>) -> String 
 /// How many steps that failed for the same reason are named. The others are counted.
 const NAMED: usize = 3;
 
-/// Steps that failed without a result, grouped by reason.
-fn write_failed(out: &mut String, failed: &[(String, String)], failures: Failures) {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (step, why) in failed {
-        match reasons.iter_mut().find(|(known, _)| known == why) {
-            Some((_, steps)) => steps.push(step),
-            None => reasons.push((why, vec![step])),
+/// Steps that failed without a result, each reason once.
+fn write_failed(out: &mut String, target: &TargetReport, failures: Failures) {
+    for failure in target.failures() {
+        let word = paint(BAD, "failed");
+        if failures == Failures::Told {
+            let _ = writeln!(out, "    {word} {}", failure.named(NAMED));
+            continue;
         }
-    }
-    for (why, steps) in reasons {
-        let named = steps.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        let more = steps.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let why = if failures == Failures::Why { format!(": {why}") } else { String::new() };
-        let _ = match steps.len() {
-            1 => writeln!(out, "    {} {named}{why}", paint(BAD, "failed")),
-            n => writeln!(out, "    {} {n} steps{why}: {named}{more}", paint(BAD, "failed")),
-        };
+        let _ = writeln!(out, "    {word} {}", failure.line());
+        for line in failure.rest(target) {
+            let _ = writeln!(out, "      {line}");
+        }
+        let _ = writeln!(out, "      {}", paint(DIM, &failure.named(NAMED)));
     }
 }
 
@@ -685,6 +680,8 @@ mod tests {
         let report = Report { format_version: 1, built: None, packages: vec![package] };
         let told = anstream::adapter::strip_str(&text(&report, Failures::Why, None)).to_string();
         let named = "p/k/A=0/cpu/compile, p/k/A=1/cpu/compile, p/k/A=2/cpu/compile and 9 more";
-        assert_eq!(told, format!("p\n  k on cpu\n    failed 12 steps: cannot compile: {named}\n"));
+        assert_eq!(told, format!("p\n  k on cpu\n    failed cannot compile (12 steps)\n      {named}\n"));
+        let told = anstream::adapter::strip_str(&text(&report, Failures::Told, None)).to_string();
+        assert_eq!(told, format!("p\n  k on cpu\n    failed {named}\n"));
     }
 }

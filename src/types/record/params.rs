@@ -122,7 +122,8 @@ pub struct CompileFacts {
     pub triton: Vec<TritonFacts>,
 }
 
-/// inspect. Inputs: `binary`, `facts`; `toolchain` if it disassembles. Output `inspection`: a [`super::Inspection`].
+/// inspect. Inputs: `binary`, `facts`; `toolchain` if it disassembles. Outputs: `inspection`, a [`super::Inspection`]; `listing`, the disassembly as text, if asked
+/// for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InspectParams {
     /// See [`CompileParams::arch`].
@@ -131,6 +132,9 @@ pub struct InspectParams {
     pub entries: Vec<String>,
     /// Whether to count opcodes. Only needed if methods are judged.
     pub disassemble: bool,
+    /// Whether to write the disassembly. Only needed for people.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub listing: bool,
     /// The variant's launches. The counts and sizes of their arguments and blocks are checked against the binary. Values and grids are left out.
     pub launches: Vec<Launch>,
     /// Whether the binary is a library with its own launcher. Every kernel in it is then inspected, by its symbol.

@@ -71,14 +71,13 @@ pub fn inspect(task: &Task) -> Response {
     let run = |bounds: &Bounds| {
         let params: InspectParams = task.params()?;
         let facts: CompileFacts = task.document("facts")?;
-        let nvdisasm = if params.disassemble { Some(task.tool("nvdisasm")?) } else { None };
-        let found = kforge_cuda::inspect_within(
-            &params,
-            &task.read("binary")?,
-            &facts,
-            nvdisasm,
-            &ToolSandbox::of(task, bounds),
-        );
+        let nvdisasm = if params.disassemble || params.listing { Some(task.tool("nvdisasm")?) } else { None };
+        let (binary, within) = (task.read("binary")?, ToolSandbox::of(task, bounds));
+        if let Some(nvdisasm) = nvdisasm.filter(|_| params.listing) {
+            let listing = kforge_cuda::listing_within(&params, &binary, nvdisasm, &within);
+            task.write("listing", &listing.map_err(task::failed)?)?;
+        }
+        let found = kforge_cuda::inspect_within(&params, &binary, &facts, nvdisasm, &within);
         let mut found = found.map_err(task::failed)?;
         let registers: Vec<String> =
             found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();

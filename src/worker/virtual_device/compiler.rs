@@ -126,6 +126,15 @@ pub(crate) fn inspect(task: &Task) -> Response {
         let params: InspectParams = task.params()?;
         let binary: Binary = task.document("binary")?;
         let mut functions = vec![];
+        if params.listing {
+            let mut lines = vec![];
+            for entry in &params.entries {
+                lines.push(format!(".text.{entry}:\n"));
+                let opcodes = numbers(&binary, "#pragma sass ", entry).map_err(failed)?;
+                lines.extend(opcodes.iter().map(|(name, n)| format!("        {name} R0 ;\n").repeat(*n as usize)));
+            }
+            task.write("listing", lines.concat().as_bytes())?;
+        }
         for entry in &params.entries {
             let facts = numbers(&binary, "#pragma fact ", entry).map_err(failed)?;
             functions.push(FunctionFacts {

@@ -9,7 +9,8 @@ use crate::Error;
 use kforge_foundation::base::{Diagnostic, SourceFile};
 use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_project::workspace::{Member, Workspace};
-use kforge_types::model::{self, Package};
+use kforge_types::model::{self, Kernel, Package};
+use kforge_types::record::event::Labels;
 
 /// The packages of a build, owned here while the plan borrows them.
 pub struct Packages {
@@ -30,6 +31,12 @@ impl Packages {
     /// The member of that name.
     pub fn member(&self, package: &str) -> Option<&Member> {
         self.members.iter().find(|m| m.package.name == package)
+    }
+
+    /// The kernel that a step is about, if it is about one.
+    pub fn kernel(&self, labels: &Labels) -> Option<&Kernel> {
+        let name = labels.kernel.as_ref()?;
+        self.member(&labels.package)?.package.kernels.iter().find(|kernel| kernel.name == *name)
     }
 
     /// Sets the number of rounds of every kernel that has rounds; none keeps the numbers of the manifests.

@@ -160,7 +160,7 @@ fn champions(h: &mut Html, history: &History) {
                         number(h, "");
                         number(h, "");
                     } else {
-                        h.open("td", &[], |h| h.leaf("code", &[], variant(&point.variant)));
+                        h.open("td", &[], |h| label(h, &point.variant));
                         time(h, point);
                     }
                     let since = if is_gone(series, &at) { series.absent.last() } else { since(series) };
@@ -338,7 +338,7 @@ fn numbers(h: &mut Html, series: &HistorySeries, history: &History, at: &HashMap
                     h.leaf("td", &[("colspan", &6)], "no bundle has it");
                     return;
                 };
-                h.open("td", &[], |h| h.leaf("code", &[], variant(&point.variant)));
+                h.open("td", &[], |h| label(h, &point.variant));
                 h.leaf("td", &[], point.change.name());
                 time(h, point);
                 number(h, point.samples);
@@ -397,5 +397,12 @@ fn bundles(h: &mut Html, id: &'static str, title: &'static str, all: &[OddBundle
                 });
             }
         });
+    });
+}
+
+/// The label of a variant, whose lines break after its tunables.
+fn label(h: &mut Html, of: &str) {
+    h.open("code", &[], |h| {
+        h.label(variant(of));
     });
 }

@@ -99,6 +99,14 @@ fn table<'p>(page: &'p Page, label: &str) -> &'p Table {
 }
 
 #[test]
+fn labels_of_variants_break_after_their_tunables() {
+    let mut history = synthetic(2, 1);
+    history.series[0].points.iter_mut().for_each(|point| point.variant = "A=1,B=2".into());
+    let text = page(&history);
+    assert_eq!(text.matches("<code>A=1,<wbr>B=2</code>").count(), 1 + history.series[0].points.len(), "{text}");
+}
+
+#[test]
 fn every_number_of_the_page_is_that_of_the_document() {
     let history = synthetic(6, 3);
     let page = Page::read(&page(&history));

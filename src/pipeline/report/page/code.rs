@@ -1,19 +1,23 @@
 //! Machine code of champions: facts and opcode counts beside the metrics of a profile. Knows the document.
 
 use super::html::Html;
+use super::listings::{self, Listings};
 use super::seat::Seat;
 use super::units::number;
 use crate::report::text::facts;
 use kforge_types::record::metric::metric;
 
-/// The part of a kernel about its machine code; at most `most` opcodes and metrics.
-pub(super) fn code(h: &mut Html, seat: &Seat<'_>, most: usize) {
+/// The part of a kernel about its machine code; at most `most` opcodes and metrics. The disassembly is on the page beside it.
+pub(super) fn code(h: &mut Html, seat: &Seat<'_>, listings: Option<&Listings>, most: usize) {
     let target = seat.target;
     let metrics = || target.rooflines.iter().filter(|found| !found.roofline.metrics.is_empty());
     if target.machine.is_empty() && metrics().next().is_none() {
         return;
     }
     h.leaf("h4", &[], "Machine code and metrics");
+    if let Some(listings) = listings {
+        listings::links(h, seat, listings);
+    }
     h.open("div", &[("class", &"b")], |h| {
         h.open("div", &[], |h| {
             for machine in &target.machine {

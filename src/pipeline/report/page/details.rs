@@ -1,6 +1,7 @@
 //! For each kernel on a target, folded: why it fails, its tuning space, samples, rounds and machine code. Knows which parts there are.
 
 use super::html::Html;
+use super::listings::Listings;
 use super::seat::{Level, Seat, level};
 use super::table::section;
 use super::{Most, code, rounds, samples, space};
@@ -8,18 +9,18 @@ use crate::report::text::{ACCEPTED, by_class, host_launched};
 use kforge_foundation::base::count;
 
 /// A part of a kernel's details.
-type Part = fn(&mut Html, &Seat<'_>, Most);
+type Part = fn(&mut Html, &Seat<'_>, Option<&Listings>, Most);
 
 /// The parts that are left out first where a page would become too large, last.
 const PARTS: [Part; 4] = [
-    |h, seat, _| rounds::rounds(h, seat),
-    |h, seat, most| space::space(h, seat, most.rows),
-    |h, seat, most| samples::samples(h, seat, most.shapes),
-    |h, seat, most| code::code(h, seat, most.facts),
+    |h, seat, _, _| rounds::rounds(h, seat),
+    |h, seat, _, most| space::space(h, seat, most.rows),
+    |h, seat, _, most| samples::samples(h, seat, most.shapes),
+    |h, seat, listings, most| code::code(h, seat, listings, most.facts),
 ];
 
 /// The section, in at most about `room` bytes: the part that matters least is left out first, of the kernels that the ladder has last.
-pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], most: Most, room: usize) {
+pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], listings: Option<&Listings>, most: Most, room: usize) {
     let about =
         "For each kernel on a target: what failed, the tuning space, samples, rounds, machine code and metrics.";
     let written = |write: &dyn Fn(&mut Html)| {
@@ -44,7 +45,7 @@ pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], most: Most, room: usize)
     for write in PARTS {
         for at in order.iter().copied() {
             let seat = &seats[at];
-            let part = written(&|h| write(h, seat, most));
+            let part = written(&|h| write(h, seat, listings, most));
             match rest.checked_sub(part.len()) {
                 Some(left) => {
                     rest = left;
@@ -76,6 +77,9 @@ pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], most: Most, room: usize)
 
 /// Bytes around the details of a kernel.
 const AROUND: usize = 320;
+
+/// How many steps that failed for one reason are named.
+const NAMED: usize = 8;
 
 /// How much is shown of what fails.
 #[derive(Debug, Clone, Copy)]
@@ -139,10 +143,9 @@ fn champions(h: &mut Html, seat: &Seat<'_>) {
     }
 }
 
-/// Explanations of what is wrong. A text that stood before is not repeated.
+/// Explanations of what is wrong.
 fn failures(h: &mut Html, seat: &Seat<'_>, most: Texts) {
     let mut is_short = false;
-    let mut last = "";
     let mut explain = |h: &mut Html, text: &'_ str| {
         let (shown, is_all) = beginning(text, most.characters);
         is_short |= !is_all;
@@ -159,15 +162,17 @@ fn failures(h: &mut Html, seat: &Seat<'_>, most: Texts) {
         }
         shape.diagnoses.iter().for_each(|found| h.leaf("p", &[], format!("{}: {}", found.output, found.text)));
     }
-    for (step, why) in seat.target.failed.iter().take(most.failures) {
-        h.leaf("p", &[("class", &"v bad")], format!("{} {step}", Level::Failed.sign()));
-        if why != last {
-            explain(h, why);
+    let failures = seat.target.failures();
+    for failure in failures.iter().take(most.failures) {
+        h.leaf("p", &[("class", &"v bad")], format!("{} {}", Level::Failed.sign(), failure.line()));
+        let rest: Vec<&str> = failure.rest(seat.target).collect();
+        if !rest.is_empty() {
+            explain(h, &rest.join("\n"));
         }
-        last = why;
+        h.leaf("small", &[], failure.named(NAMED));
     }
     let beyond = |all: usize| all.saturating_sub(most.failures);
-    let more = beyond(failed().count()) + beyond(seat.target.failed.len());
+    let more = beyond(failed().count()) + beyond(failures.len());
     if more > 0 {
         h.leaf("p", &[], format!("and {}", count(more as u64, "more failure")));
     }

@@ -133,15 +133,16 @@ fn verdicts(h: &mut Html, seat: &Seat<'_>) {
     if seat.is_cut_short() {
         h.leaf("small", &[], "The build ended before a champion was selected.");
     }
-    for (step, why) in seat.target.failed.iter().take(2) {
+    let failures = seat.target.failures();
+    for failure in failures.iter().take(2) {
         h.open("p", &[("class", &"v bad")], |h| {
             h.leaf("b", &[], Level::Failed.sign());
-            h.text(format!(" {step}: {}", why.lines().next().unwrap_or_default()));
+            h.text(format!(" {}", failure.line()));
         });
     }
-    let more = seat.target.failed.len().saturating_sub(2);
+    let more = failures.len().saturating_sub(2);
     if more > 0 {
-        h.leaf("small", &[], format!("and {more} more steps failed"));
+        h.leaf("small", &[], format!("and for {}", kforge_foundation::base::count(more as u64, "more reason")));
     }
     for (kind, count, why) in &seat.target.unavailable {
         h.leaf("small", &[], format!("{count} {kind} unavailable: {why}"));

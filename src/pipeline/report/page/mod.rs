@@ -9,6 +9,7 @@
 //! | `methods` | what methods are worth |
 //! | `details` | for each kernel: what fails (`seat`), `space`, `samples`, `rounds`, `code` |
 //! | `sources` | where all this comes from |
+//! | `listings` | the disassembly of what the page compares: a page of its own beside it |
 //! | `html`, `plot`, `table`, `units`, `diff` | syntax and escaping, marks on axes, tables, numbers, differences of texts |
 //!
 //! | decision | reason |
@@ -25,6 +26,7 @@ mod details;
 mod diff;
 pub(crate) mod html;
 mod ladder;
+pub mod listings;
 mod methods;
 mod operators;
 pub(crate) mod plot;
@@ -49,6 +51,7 @@ use sha2::{Digest, Sha256};
 use super::document::Report;
 use super::provenance;
 use html::Html;
+use listings::Listings;
 use seat::{Seat, seats};
 
 const STYLE: &str = include_str!("page.css");
@@ -85,10 +88,16 @@ impl Most {
     }
 }
 
-/// The page of a report.
+/// The page of a report, with nothing beside it.
 pub fn page(report: &Report) -> String {
     let seats = seats(report);
-    frame(&title(report), |h| body(h, report, &seats))
+    frame(&title(report), |h| body(h, report, &seats, None))
+}
+
+/// The page of a report that has the disassembly of machine code beside it, or the reasons why there is none: see [`listings::sidecar`].
+pub fn page_beside(report: &Report, listings: &Listings) -> String {
+    let seats = seats(report);
+    frame(&title(report), |h| body(h, report, &seats, Some(listings)))
 }
 
 /// A page with this title and body, and with the style and the script of all pages.
@@ -127,7 +136,7 @@ fn title(report: &Report) -> String {
     }
 }
 
-fn body(h: &mut Html, report: &Report, seats: &[Seat<'_>]) {
+fn body(h: &mut Html, report: &Report, seats: &[Seat<'_>], listings: Option<&Listings>) {
     let most = Most::of(seats.len());
     // The sections come first, because the links lead only to those that exist.
     let mut sections = Html::default();
@@ -140,7 +149,7 @@ fn body(h: &mut Html, report: &Report, seats: &[Seat<'_>]) {
     let mut last = Html::default();
     sources::sources(&mut last, report, seats);
     let used = sections.len() + last.len() + STYLE.len() + SCRIPT.len() + AROUND;
-    details::details(&mut sections, seats, most, LARGEST.saturating_sub(used));
+    details::details(&mut sections, seats, listings, most, LARGEST.saturating_sub(used));
     sections.part(last);
     h.open("header", &[], |h| {
         h.leaf("h1", &[], title(report));

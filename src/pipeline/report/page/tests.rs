@@ -3,7 +3,7 @@
 mod hostile;
 mod numbers;
 pub(crate) mod read;
-mod synthetic;
+pub(super) mod synthetic;
 
 use super::page;
 use crate::report::earlier::EarlierReport;

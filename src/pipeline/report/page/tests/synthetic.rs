@@ -240,7 +240,7 @@ fn target(kernel: usize) -> Value {
 }
 
 /// A report of some kernels.
-pub(super) fn synthetic(kernels: usize) -> Report {
+pub(in crate::report::page) fn synthetic(kernels: usize) -> Report {
     let kernel = |at: usize| json!({ "name": format!("kernel_{at:02}"), "operator": format!("operator_{at:02}"), "targets": [target(at)] });
     let report = json!({
         "format_version": 1,

@@ -1,0 +1,335 @@
+//! The disassembly of what a page compares: links on the page, and the page beside it that holds the code. Knows the document and texts of a disassembler; runs
+//! nothing.
+//!
+//! | decision | reason |
+//! |---|---|
+//! | a page of its own beside the report's | machine code is megabytes, and few read it |
+//! | one file for all kernels | a report and what it links to move as two files, and nothing old is left |
+//! | links are relative | both open as files, wherever they lie |
+
+use std::collections::BTreeMap;
+
+use super::frame;
+use super::html::Html;
+use super::seat::{Seat, seats};
+use crate::report::document::{Report, TargetReport};
+
+/// The most variants of a kernel on a target that are disassembled. Each costs a process.
+const MOST: usize = 4;
+
+/// The longest disassembly of a variant that is shown, in bytes. A kernel of this length has about sixty thousand instructions.
+const LONGEST: usize = 3 << 20;
+
+/// A kernel on a target for one choice of types.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The package.
+    pub package: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The target.
+    pub target: String,
+    /// The choice of types; empty without types.
+    pub types: String,
+}
+
+/// The disassembly of a variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// The variant.
+    pub variant: String,
+    /// The text of the disassembler, or why there is none.
+    pub code: Result<String, String>,
+}
+
+/// What is beside a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listings {
+    /// The name of the file beside the page.
+    pub file: String,
+    /// The variants of each place in the order in which they are shown.
+    pub of: BTreeMap<Place, Vec<Listing>>,
+}
+
+impl Place {
+    /// The places of a report with what it says of each, in its order.
+    pub fn all(report: &Report) -> impl Iterator<Item = (Place, &TargetReport)> {
+        seats(report).into_iter().map(|seat| (Place::of(&seat), seat.target))
+    }
+
+    fn of(seat: &Seat<'_>) -> Place {
+        let text = String::from;
+        Place {
+            package: text(&seat.package.name),
+            kernel: text(&seat.kernel.name),
+            target: text(&seat.target.target),
+            types: text(&seat.target.types),
+        }
+    }
+}
+
+/// The variants that a page compares, each once: champions, the declared start, and the nearest rivals by pairs.
+pub fn compared(target: &TargetReport) -> Vec<&str> {
+    let champions = target.champions.iter().filter_map(|champion| champion.variant.as_deref());
+    let declared = target.basis.iter().map(|basis| basis.declared.as_str());
+    let mut versus: Vec<_> = target.champions.iter().flat_map(|champion| &champion.versus).collect();
+    versus.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    let rivals = versus.into_iter().map(|one| one.variant.as_str());
+    let mut all: Vec<&str> = vec![];
+    // Without a champion, nothing is compared.
+    for variant in champions.clone().chain(declared.chain(rivals).filter(|_| champions.clone().next().is_some())) {
+        if !all.contains(&variant) {
+            all.push(variant);
+        }
+    }
+    all.truncate(MOST);
+    all
+}
+
+/// What a variant is on the page.
+fn role(target: &TargetReport, variant: &str) -> &'static str {
+    let is_champion = target.champions.iter().any(|champion| champion.variant.as_deref() == Some(variant));
+    match is_champion {
+        true => "champion",
+        false if target.basis.as_ref().is_some_and(|basis| basis.declared == variant) => "declared start",
+        false => "rival",
+    }
+}
+
+/// The label of a variant with its role.
+fn named(h: &mut Html, seat: &Seat<'_>, listing: &Listing) {
+    h.text(format!("{} ", role(seat.target, &listing.variant)));
+    h.open("code", &[], |h| {
+        h.label(crate::report::text::variant(&listing.variant));
+    });
+}
+
+/// Links from a kernel's details to its disassembly, and why variants have none.
+pub(super) fn links(h: &mut Html, seat: &Seat<'_>, listings: &Listings) {
+    let Some(all) = listings.of.get(&Place::of(seat)) else { return };
+    let (found, missing): (Vec<&Listing>, Vec<&Listing>) = all.iter().partition(|listing| listing.code.is_ok());
+    let names = |h: &mut Html, of: &[&Listing]| {
+        for (at, listing) in of.iter().enumerate() {
+            h.text(if at == 0 { "" } else { ", " });
+            named(h, seat, listing);
+        }
+    };
+    if !found.is_empty() {
+        h.open("p", &[], |h| {
+            let link = format!("{}#{}", encoded(&listings.file), seat.anchor());
+            h.leaf("a", &[("href", &link)], format!("Disassembly of {}", seat.full()));
+            h.text(": ");
+            names(h, &found);
+        });
+    }
+    let mut reasons: Vec<(&str, Vec<&Listing>)> = vec![];
+    for listing in missing {
+        let Err(why) = &listing.code else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, of)) => of.push(listing),
+            None => reasons.push((why, vec![listing])),
+        }
+    }
+    for (why, of) in reasons {
+        h.open("p", &[("class", &"s")], |h| {
+            h.text("No disassembly of ");
+            names(h, &of);
+            h.text(format!(": {why}."));
+        });
+    }
+}
+
+/// The page with the disassembly of everything that was found, as a file beside the page of the report; none if nothing was.
+pub fn sidecar(report: &Report, listings: &Listings) -> Option<String> {
+    let seats = seats(report);
+    let found = |seat: &Seat<'_>| -> Vec<&Listing> {
+        let all = listings.of.get(&Place::of(seat));
+        all.into_iter().flatten().filter(|listing| listing.code.is_ok()).collect()
+    };
+    let all: Vec<(&Seat<'_>, Vec<&Listing>)> =
+        seats.iter().map(|seat| (seat, found(seat))).filter(|(_, found)| !found.is_empty()).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let title = format!("Disassembly: {}", super::title(report));
+    Some(frame(&title, |h| {
+        h.open("header", &[], |h| {
+            h.leaf("h1", &[], &title);
+            let about = "The machine code of what the report compares, as nvdisasm writes it.";
+            h.leaf("p", &[("class", &"s")], about);
+        });
+        h.open("main", &[], |h| all.iter().for_each(|(seat, found)| code(h, seat, found, all.len() == 1)));
+    }))
+}
+
+/// The disassembly of a kernel on a target, its variants side by side.
+fn code(h: &mut Html, seat: &Seat<'_>, all: &[&Listing], open: bool) {
+    let contents = |h: &mut Html| {
+        h.open("summary", &[], |h| {
+            h.open("h2", &[("id", &seat.anchor()), ("class", &"i")], |h| {
+                h.text(seat.full());
+            });
+        });
+        h.open("div", &[("class", &"b")], |h| {
+            for listing in all {
+                let Ok(text) = &listing.code else { continue };
+                h.open("section", &[], |h| {
+                    h.open("h3", &[], |h| named(h, seat, listing));
+                    let (shown, left_out) = shown(text);
+                    let label = format!("disassembly of {}", crate::report::text::variant(&listing.variant));
+                    h.leaf(
+                        "pre",
+                        &[("class", &"m"), ("tabindex", &0), ("role", &"group"), ("aria-label", &label)],
+                        shown,
+                    );
+                    if left_out > 0 {
+                        h.leaf("p", &[("class", &"s")], format!("{left_out} more lines are not shown."));
+                    }
+                });
+            }
+        });
+    };
+    match open {
+        true => h.open("details", &[("class", &"k"), ("open", &"")], contents),
+        false => h.open("details", &[("class", &"k")], contents),
+    }
+}
+
+/// The code with narrow margins, as far as it is shown, and the number of lines that are not.
+fn shown(text: &str) -> (String, usize) {
+    let mut out = String::new();
+    let mut left_out = 0;
+    for line in text.lines() {
+        let line = line.trim();
+        match out.len() + line.len() < LONGEST && left_out == 0 {
+            true => push(&mut out, line),
+            false => left_out += 1,
+        }
+    }
+    (out.trim_matches('\n').to_string(), left_out)
+}
+
+/// Adds a line: an instruction with its address, anything else as it is, and no second empty line.
+fn push(out: &mut String, line: &str) {
+    let instruction = line.strip_prefix("/*").and_then(|rest| rest.split_once("*/"));
+    match instruction {
+        Some((address, code)) => *out += &format!("  /*{address}*/  {}\n", code.trim_start()),
+        None if line.is_empty() && out.ends_with("\n\n") => {}
+        None => {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+}
+
+/// The name of a file as a relative address.
+fn encoded(name: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::page_beside;
+    use super::super::tests::read::Page;
+    use super::super::tests::synthetic::synthetic;
+    use super::*;
+
+    /// The listings of a report, each of which is `code`.
+    fn listings(report: &Report, code: &Result<String, String>) -> Listings {
+        let of = Place::all(report).map(|(place, target)| {
+            let of = |variant: &str| Listing { variant: variant.into(), code: code.clone() };
+            (place, compared(target).into_iter().map(of).collect())
+        });
+        Listings { file: "my report #1.sass.html".into(), of: of.collect() }
+    }
+
+    const CODE: &str = "\t.section\t.text.k\n\n\n\n.text.k:\n        /*0000*/                   LDC R1, c[0x0][0x28] ;\n        /*0010*/              @!P0 BRA `(.L_x_0) ;\n";
+
+    #[test]
+    fn a_page_links_to_the_code_beside_it_and_each_link_leads_to_its_kernel() {
+        let report = synthetic(3);
+        let listings = listings(&report, &Ok(CODE.into()));
+        let page = Page::read(&page_beside(&report, &listings));
+        let beside = Page::read(&sidecar(&report, &listings).unwrap());
+        let links: Vec<&str> =
+            page.links.iter().filter_map(|link| link.strip_prefix("my%20report%20%231.sass.html#")).collect();
+        assert!(!links.is_empty(), "{:?}", page.links);
+        for anchor in &links {
+            assert_eq!(beside.ids.iter().filter(|id| id == anchor).count(), 1, "{anchor}");
+        }
+        assert!(
+            beside.text.contains("  /*0000*/  LDC R1, c[0x0][0x28] ;\n  /*0010*/  @!P0 BRA `(.L_x_0) ;"),
+            "{}",
+            beside.text
+        );
+        assert!(beside.text.contains(".section\t.text.k\n\n.text.k:\n"), "one empty line stays");
+    }
+
+    #[test]
+    fn without_code_a_page_says_why_once_and_nothing_is_beside_it() {
+        let report = synthetic(1);
+        let listings = listings(&report, &Err("the disassembler is not installed here".into()));
+        assert_eq!(sidecar(&report, &listings), None);
+        let page = Page::read(&page_beside(&report, &listings));
+        assert!(page.links.iter().all(|link| link.starts_with('#')));
+        assert_eq!(page.text.matches(": the disassembler is not installed here.").count(), 1, "{}", page.text);
+        assert!(page.text.contains("No disassembly of champion "), "{}", page.text);
+    }
+
+    #[test]
+    fn code_and_names_cannot_become_markup_and_request_nothing() {
+        let mut report = synthetic(1);
+        let hostile = "</pre><script>alert(1)</script><img src=x>\u{202e}";
+        report.packages[0].kernels[0].name = hostile.into();
+        let listings =
+            Listings { file: "javascript:alert(1).sass.html".into(), ..listings(&report, &Ok(hostile.into())) };
+        let text = sidecar(&report, &listings).unwrap();
+        let read = Page::read(&text);
+        assert_eq!(read.elements.iter().filter(|name| *name == "script").count(), 1, "its own");
+        assert!(!text.contains("<img") && !text.contains('\u{202e}') && text.contains("&lt;img src=x&gt;"));
+        assert!(text.contains("default-src &#39;none&#39;"), "the policy forbids requests");
+        let page = Page::read(&page_beside(&report, &listings));
+        assert!(
+            page.links.iter().any(|link| link.starts_with("javascript%3Aalert%281%29.sass.html#")),
+            "{:?}",
+            page.links
+        );
+    }
+
+    #[test]
+    fn champions_come_first_then_the_declared_start_then_near_rivals_and_each_once() {
+        let mut report = synthetic(1);
+        let target = &mut report.packages[0].kernels[0].targets[0];
+        let mut champion = target.champions[0].clone();
+        let versus = |variant: &str, ratio| {
+            let (variant, shape) = (variant.to_string(), "s".to_string());
+            crate::report::document::VersusReport {
+                shape,
+                variant,
+                ratio,
+                interval: (ratio, ratio),
+                orders_disagree: None,
+            }
+        };
+        champion.variant = Some("V=1".into());
+        champion.versus = vec![versus("V=9", 1.9), versus("V=3", 1.3), versus("V=2", 1.2), versus("V=1", 1.1)];
+        target.champions = vec![champion.clone(), champion];
+        target.basis.as_mut().unwrap().declared = "V=2".into();
+        assert_eq!(compared(target), ["V=1", "V=2", "V=3", "V=9"]);
+        assert_eq!(["V=1", "V=2", "V=3"].map(|label| role(target, label)), ["champion", "declared start", "rival"]);
+        target.champions.iter_mut().for_each(|champion| champion.variant = None);
+        assert!(compared(target).is_empty());
+    }
+
+    #[test]
+    fn a_disassembly_that_is_too_long_says_how_much_is_missing() {
+        let line = "        /*0000*/                   NOP ;\n";
+        let (text, left_out) = shown(&line.repeat(LONGEST / 10));
+        assert!(text.len() < LONGEST && left_out > 0);
+        assert_eq!(text.lines().count() + left_out, LONGEST / 10);
+    }
+}

@@ -1,0 +1,61 @@
+//! The disassembly beside the page of a report: of what the page compares, from binaries that builds left in the store.
+
+use std::fs;
+
+use crate::lab::{Lab, Machine, SOURCE};
+use crate::packaged::run;
+
+/// V=2 is the fastest of three, V=1 is declared first, and V=4 is near.
+fn lab() -> Lab {
+    let lab = Lab::new(&Machine { noise: 0.004, ..Machine::with(&[(1, 1400.0), (2, 1000.0), (4, 1030.0)]) });
+    lab.project.write("k.cu", &format!("#pragma sass k<4> LDG.E.128 2\n#pragma sass k<2> LDG.E.64 4\n{SOURCE}"));
+    lab
+}
+
+/// `kforge report --html WORDS`: what it printed, the page, and the page beside it.
+fn report(lab: &Lab, words: &[&str]) -> (String, String, Option<String>) {
+    let said = run(lab, &[&["report", "--html"], words].concat(), 0);
+    let read = |name: &str| fs::read_to_string(lab.project.target().join(name));
+    (said, read("report.html").unwrap(), read("report.sass.html").ok())
+}
+
+#[test]
+fn a_page_finds_the_disassembly_of_the_champion_and_of_what_it_is_compared_with_beside_it() {
+    let lab = lab();
+    lab.built(&[]);
+    // The machine has lost its device.
+    lab.on(&Machine { device: None, ..Machine::default() });
+    let (said, page, beside) = report(&lab, &[]);
+    assert!(said.contains("Disassembling 3 variants"), "{said}");
+    assert!(page.contains("href=\"report.sass.html#k") || page.contains("href=report.sass.html#k"), "{page}");
+    let beside = beside.unwrap();
+    let at = |text: &str| beside.find(text).unwrap_or_else(|| panic!("{text:?} in {beside}"));
+    assert!(
+        at("champion <code>V=2") < at("declared start <code>V=1")
+            && at("declared start <code>V=1") < at("rival <code>V=4")
+    );
+    assert!(at("LDG.E.64 R0") < at("LDG.E.128 R0"), "{beside}");
+    // What was disassembled once is known.
+    let (said, again, _) = report(&lab, &[]);
+    assert!(!said.contains("Disassembling") && again == page, "{said}");
+    // A page elsewhere has its own.
+    run(&lab, &["report", "--html", "a b.html"], 0);
+    assert!(fs::read_to_string(lab.project.root().join("a b.html")).unwrap().contains("a%20b.sass.html#k"));
+    assert_eq!(fs::read_to_string(lab.project.root().join("a b.sass.html")).unwrap(), beside);
+    assert!(!run(&lab, &["report", "--html", "-"], 0).contains("sass.html"), "what is printed has nothing beside it");
+}
+
+#[test]
+fn a_page_says_why_there_is_no_disassembly_and_leaves_no_old_one() {
+    let lab = lab();
+    lab.built(&[]);
+    assert!(report(&lab, &[]).2.is_some());
+    lab.project.write("k.cu", &format!("#pragma edited\n{SOURCE}"));
+    let (_, page, beside) = report(&lab, &[]);
+    assert!(page.contains(": its sources or the manifest have changed since the build.") && beside.is_none(), "{page}");
+    // Without the disassembler. The binaries are there.
+    lab.built(&[]);
+    fs::remove_file(lab.project.root().join("cuda/bin/nvdisasm")).unwrap();
+    let (_, page, beside) = report(&lab, &[]);
+    assert!(page.contains("No disassembly of champion ") && beside.is_none(), "{page}");
+}
