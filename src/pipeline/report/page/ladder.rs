@@ -5,6 +5,7 @@ use super::html::Html;
 use super::seat::{Level, Seat, level, too_small};
 use super::table::{section, table};
 use super::units::{duration, per_cent};
+use kforge_foundation::base::count;
 use kforge_types::record::Verdict;
 
 /// The section.
@@ -112,7 +113,19 @@ fn verdicts(h: &mut Html, seat: &Seat<'_>) {
             Some(champion) if champion != shape.variant => format!("{} ({})", shape.shape, shape.variant),
             _ => shape.shape.clone(),
         };
-        let names: Vec<String> = mine().map(name).collect();
+        // Without a champion, a shape stands here once for each variant.
+        let mut names: Vec<(String, u64)> = vec![];
+        for name in mine().map(name) {
+            match names.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, variants)) => *variants += 1,
+                None => names.push((name, 1)),
+            }
+        }
+        let text = |(name, variants): (String, u64)| match variants {
+            1 => name,
+            _ => format!("{name} ({})", count(variants, "variant")),
+        };
+        let names: Vec<String> = names.into_iter().map(text).collect();
         h.open("p", &[("class", &format!("v {}", of.class()))], |h| {
             h.leaf("b", &[], of.sign());
             h.text(format!(" {}: {}", of.name(), names.join(", ")));
@@ -142,7 +155,7 @@ fn verdicts(h: &mut Html, seat: &Seat<'_>) {
     }
     let more = failures.len().saturating_sub(2);
     if more > 0 {
-        h.leaf("small", &[], format!("and for {}", kforge_foundation::base::count(more as u64, "more reason")));
+        h.leaf("small", &[], format!("and for {}", count(more as u64, "more reason")));
     }
     for (kind, count, why) in &seat.target.unavailable {
         h.leaf("small", &[], format!("{count} {kind} unavailable: {why}"));

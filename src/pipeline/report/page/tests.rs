@@ -76,6 +76,26 @@ fn what_the_terminal_says_of_champions_stands_on_the_page() {
 }
 
 #[test]
+fn a_build_that_ended_early_shows_how_many_variants_passed_and_no_pass() {
+    let mut report = synthetic(5);
+    let [short, failed] = report.packages[0].kernels.get_disjoint_mut([0, 3]).unwrap();
+    assert!(
+        failed.targets[0].shapes.iter().any(|shape| matches!(shape.verdict, kforge_types::record::Verdict::Fail(_)))
+    );
+    let target = &mut short.targets[0];
+    target.champions.clear();
+    let mut again = target.shapes.clone();
+    again.iter_mut().for_each(|shape| shape.variant = "BLOCK=128,VEC=1".into());
+    target.shapes.extend(again);
+    let read = Page::read(&page(&report));
+    let ladder = read.tables.iter().find(|table| table.label == "kernels on targets").unwrap();
+    let row = ladder.rows.iter().find(|row| row[0].text.contains("kernel_00")).unwrap();
+    assert!(row[0].text.trim().starts_with('?'), "{}", row[0].text);
+    assert!(row[2].text.contains("large (2 variants), llama (2 variants)"), "{}", row[2].text);
+    assert!(row[2].small.iter().any(|line| line.contains("ended before a champion")), "{:?}", row[2].small);
+}
+
+#[test]
 fn a_damaged_report_is_a_page() {
     let mut report = synthetic(30);
     for kernel in &mut report.packages[0].kernels {
