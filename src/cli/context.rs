@@ -78,6 +78,9 @@ pub(super) fn command(global: &Global, words: &[&str]) -> String {
     push("--manifest-path", &global.manifest_path);
     push("--target-dir", &global.target_dir);
     push("--trust", &global.trust);
+    for setting in &global.config {
+        out.extend(["--config".to_string(), quoted(setting)]);
+    }
     out.extend(words.iter().map(|w| quoted(w)));
     out.join(" ")
 }
@@ -97,5 +100,13 @@ mod tests {
         assert_eq!(quoted("p/k/BLOCK=32,T=f16/cpu/judge"), "p/k/BLOCK=32,T=f16/cpu/judge");
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's"), "'it'\\''s'");
+    }
+
+    #[test]
+    fn a_pasted_command_finds_the_same_workspace_with_the_same_settings() {
+        let words = ["kforge", "-C", "a b", "--trust", "keys", "--config", "toolchain.python=\"x\"", "build"];
+        let cli = <crate::cli::args::Cli as clap::Parser>::try_parse_from(words).unwrap();
+        let pasted = "kforge -C 'a b' --trust keys --config 'toolchain.python=\"x\"' run s";
+        assert_eq!(command(&cli.global, &["run", "s"]), pasted);
     }
 }

@@ -134,7 +134,7 @@ pub enum Warning {
     NoMachineKey(NoKey),
     /// Evidence that the build took is only claimed.
     #[error(
-        "{} claimed by {}: nobody whom this build trusts signed {}",
+        "{} claimed by {}: nobody whom this build trusts signed {}; `--trust FILE` names the keys to trust",
         if *.count == 1 { "1 observation is".to_string() } else { format!("{count} observations are") },
         if origin == HOME { "the home, which another machine or an earlier kforge wrote".to_string() } else { format!("`{origin}`") },
         if *.count == 1 { "it" } else { "them" }
