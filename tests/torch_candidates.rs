@@ -250,7 +250,7 @@ fn cheats(expected: &Expected) -> Vec<(&str, &str, &str, &str)> {
 
 /// Each of them is refused for its reason.
 fn refused(lab: &Lab, expected: &Expected) {
-    let ran = lab.run(&["build", "--keep-going"]);
+    let ran = lab.run(&["build", "--keep-going", "--message-format", "json"]);
     assert_eq!(ran.code, Some(100), "{}", ran.said);
     let found = lab.shapes();
     let mut missed = vec![];
@@ -262,6 +262,10 @@ fn refused(lab: &Lab, expected: &Expected) {
         }
     }
     assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), expected.cheat.len(), missed.join("\n"));
+    for (name, kind) in [("half_result", "wrong-type"), ("flat_result", "wrong-shape"), ("two_results", "wrong-form")] {
+        let of = |line: &&Value| line["code"] == format!("verify.{kind}") && line.to_string().contains(name);
+        assert!(ran.lines.iter().any(|line| of(&line)), "{name}: {}", ran.said);
+    }
 }
 
 /// Every honest module, with what is called of it.

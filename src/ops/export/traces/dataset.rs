@@ -47,7 +47,7 @@ pub(super) struct SolvedKernel {
     pub(super) language: Language,
     /// Its source file.
     pub(super) source: String,
-    /// What it launches first.
+    /// What it launches first, or what is called of it.
     pub(super) entry: String,
     /// The variant's label.
     pub(super) variant: String,
@@ -171,7 +171,7 @@ impl Dataset {
         let own = OwnSolution {
             name: name.clone(),
             definition: self.name.clone(),
-            language: if kernel.language == Language::Triton { "triton" } else { "cuda" }.into(),
+            language: kernel.language,
             entry: (kernel.source.clone(), kernel.entry.clone()),
             sources: kernel.files.clone(),
             variant: kernel.variant.clone(),
