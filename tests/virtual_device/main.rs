@@ -50,6 +50,7 @@ mod searched;
 mod selected;
 mod split;
 mod standing;
+mod stored;
 mod traced;
 mod travel;
 mod trusted;
