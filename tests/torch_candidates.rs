@@ -164,10 +164,18 @@ impl Lab {
         Some((Lab { on_device: Some((venv.join("bin/python3"), scenario)), ..lab }, place))
     }
 
+    fn report(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.path("target/kforge/report.json")).unwrap()).unwrap()
+    }
+
+    /// The messages of the report.
+    fn messages(&self) -> Vec<Value> {
+        self.report()["packages"][0]["messages"].as_array().unwrap().clone()
+    }
+
     /// The entry of each kernel and shape in the report.
     fn shapes(&self) -> BTreeMap<String, Vec<Value>> {
-        let report = fs::read(self.path("target/kforge/report.json")).unwrap();
-        let report: Value = serde_json::from_slice(&report).unwrap();
+        let report = self.report();
         let kernels = report["packages"][0]["kernels"].as_array().unwrap();
         let shapes = |kernel: &Value| kernel["targets"][0]["shapes"].as_array().unwrap().clone();
         kernels.iter().map(|kernel| (kernel["name"].as_str().unwrap().to_string(), shapes(kernel))).collect()
@@ -262,6 +270,10 @@ fn refused(lab: &Lab, expected: &Expected) {
         }
     }
     assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), expected.cheat.len(), missed.join("\n"));
+    for (name, kind) in [("half_result", "wrong-type"), ("flat_result", "wrong-shape"), ("two_results", "wrong-form")] {
+        let of = |message: &&Value| message["kernel"] == name && message["code"] == format!("verify.{kind}");
+        assert!(lab.messages().iter().any(|message| of(&message)), "{name}: {:?}", lab.messages());
+    }
 }
 
 /// Every honest module, with what is called of it.

@@ -122,7 +122,7 @@ impl FreshTrials {
     ) -> Result<Self, Response> {
         let cannot = |e: &dyn std::fmt::Display| failed(format!("cannot draw a fresh trial: {e}"));
         let input = |name: &str| task.spec.inputs.get(name).and_then(|input| input.digest);
-        let of = ["tree:reference", "toolchain:python", "toolchain:torch", "toolchain:c++"].map(input);
+        let of = ["tree:reference", "tree:inputs", "toolchain:python", "toolchain:torch", "toolchain:c++"].map(input);
         let scaled = !params.scaled.is_empty();
         let of = serde_json::to_vec(&(&params.problem, scaled, of, purpose)).map_err(|e| cannot(&e))?;
         let of = Digest::of(&of);

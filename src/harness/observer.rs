@@ -269,7 +269,7 @@ impl<'a> Observer<'a> {
     ) -> Result<Option<Digest>, Response> {
         let (Against::Later(expected, ..), of) = (against, &tensor.name) else { return Ok(None) };
         let compare = self.params.compare.get(of);
-        if matches!(compare, Some(Compare::Python(..))) || self.params.problem.generate_inputs.is_some() {
+        if matches!(compare, Some(Compare::Python(..))) || self.params.problem.has_own_inputs() {
             return Ok(None);
         }
         let scaled = self.params.scaled.contains(of);

@@ -51,6 +51,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         shim: some(),
     };
     let packages = workspace.members.iter().map(|member| PackageInput {
+        stored: Default::default(),
         package: &member.package,
         sources: BTreeMap::new(),
         references: BTreeMap::new(),

@@ -58,7 +58,7 @@ fn each_definition_becomes_a_package_and_the_rest_is_said() {
     let place = dataset();
     let said = place.run("import flashinfer-trace set --torch 2.9").expect(0);
     said.says("`definitions/elementwise/scaled_add.json` as scaled_add: shapes a-1")
-        .says("the workload `b-2` is left out: `inputs.y.type` is `safetensors` (`./blob/y.safetensors`)")
+        .says("the workload `b-2` is left out: `inputs.y.path` names `./blob/y.safetensors`, which is no file of the dataset")
         .says("the solution `fast` is the baseline `fast`")
         .says("the solution `host` is left out: it is in tilelang, which kforge does not run")
         .says("`definitions/elementwise/broken.json` is refused: `definitions/elementwise/broken.json`: `axes.n.type` is `free`")
@@ -101,6 +101,52 @@ fn the_files_of_a_dataset_come_out_as_they_went_in() {
         .says("differs from the file of the dataset");
     assert!(!place.at("out/solutions").exists());
     assert_eq!(place.read("out/definitions/elementwise/scaled_add.json"), "mine");
+}
+
+/// A file with `y`: 33 values, whose bytes are text.
+fn blob(count: usize) -> String {
+    let header = format!("{{\"y\":{{\"dtype\":\"F32\",\"shape\":[{count}],\"data_offsets\":[0,{}]}}}}", 4 * count);
+    let data: Vec<u8> = (0..count).flat_map(|_| 2f32.to_le_bytes()).collect();
+    String::from_utf8([&(header.len() as u64).to_le_bytes(), header.as_bytes(), &data].concat()).unwrap()
+}
+
+#[test]
+fn files_with_inputs_travel_with_the_definition_that_names_them() {
+    let place = dataset().file("set/blob/y.safetensors", &blob(33)).file("set/blob/other.safetensors", &blob(1));
+    let said = place.run("import flashinfer-trace set --output sets --torch 2.9").expect(0);
+    said.says("shapes a-1, b-2").says("`y` has the values of files at some shapes: candidates can know them");
+    let manifest = place.read("sets/elementwise/scaled_add/kernel.toml");
+    let line = "b-2 = { n = 33, s = 0.5, init = { y = { safetensors = \"flashinfer-trace/blob/y.safetensors\", key = \"y\" } }, role = \"bench\" }";
+    assert!(manifest.lines().any(|own| own == line), "{line}\n{manifest}");
+    let said = place.run_in("sets", &["export", "flashinfer-trace", "../out"], &[]).expect(0);
+    said.says("1 definition with 6 files of the dataset, 0 new solutions and 0 traces");
+    let mut wanted = tree(&place.at("set"));
+    wanted.retain(|path, _| !["broken", "README.md", "other"].iter().any(|other| path.contains(other)));
+    assert_eq!(tree(&place.at("out")), wanted);
+    place.run_in("sets", &["export", "flashinfer-trace", "../out"], &[]).expect(0);
+    fs::write(place.at("out/blob/y.safetensors"), "mine").unwrap();
+    let said = place.run_in("sets", &["export", "flashinfer-trace", "../out"], &[]).expect(101);
+    said.says("differs from the file of the dataset");
+    assert_eq!(place.read("out/blob/y.safetensors"), "mine");
+}
+
+#[test]
+fn a_file_with_inputs_that_is_a_pointer_or_another_tensor_leaves_its_workload_out() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 200\n";
+    let cases = [
+        (pointer.to_string(), "is a pointer of Git LFS instead of the file: `git lfs pull` fetches the file"),
+        (blob(32), "has `y` as f32 of shape [32], expected f32 of shape [33]"),
+    ];
+    for (text, why) in cases {
+        let place = dataset().file("set/blob/y.safetensors", &text);
+        let said = place.run("import flashinfer-trace set --output sets --torch 2.9").expect(0);
+        said.says(&format!(
+            "the workload `b-2` is left out: `inputs.y.path` names `./blob/y.safetensors`, which {why}"
+        ));
+        // The file is one of the dataset all the same.
+        place.run_in("sets", &["export", "flashinfer-trace", "../out"], &[]).expect(0);
+        assert_eq!(place.read("out/blob/y.safetensors"), text);
+    }
 }
 
 #[test]

@@ -40,6 +40,7 @@ mod rounds;
 mod sample;
 mod searched;
 mod standing;
+mod stored;
 mod concurrent;
 mod unconfined;
 mod wrong;

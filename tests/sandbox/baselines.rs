@@ -16,7 +16,7 @@ use kforge::model::baseline::{How, Product};
 use kforge::model::torch::TorchCall;
 use kforge::model::{DType, Param, Problem, Reference, Role, Scalar, Tensor};
 use kforge::record::kind::baseline::documents::Callee;
-use kforge::record::{Form, Input, Spec, StepKind};
+use kforge::record::{FindingKind, Form, Input, Spec, StepKind};
 
 use crate::Test;
 use crate::python::python;
@@ -187,6 +187,7 @@ fn failing() {
         def connects(x, w, bias):\n    import socket\n    socket.socket(socket.AF_INET)\n\n\n\
         def imports(x, w, bias):\n    import pip\n\n\n\
         def one(x, w, bias):\n    return x\n\n\n\
+        def flat(x, w, bias):\n    return x.reshape(-1), x.argmax(1)\n\n\n\
         def changes(x, w, bias):\n    return x.add_(1), x.argmax(1)\n\n\n\
         def asks(x, v):\n    return x\n\n\n\
         def prints(x, w, bias):\n    print('not an answer')\n    return x + 1, x.argmax(1)\n";
@@ -199,7 +200,11 @@ fn failing() {
         process.run(LIMIT)
     };
     let failed = |name: &str| match of(name) {
-        Err(NoBaseline::Failed(message, log)) => (message, log),
+        Err(NoBaseline::Failed { finding, log }) => {
+            let kind = if name == "flat" { FindingKind::WrongShape } else { FindingKind::Exited };
+            assert_eq!(finding.kind, kind, "{name}");
+            (finding.message, log)
+        }
         other => panic!("{name}: {other:?}"),
     };
     let (message, log) = failed("no");
@@ -210,6 +215,7 @@ fn failing() {
     let (message, _) = failed("imports");
     assert!(message.contains("No module named 'pip'") || message.contains("neither of this package"), "{message}");
     assert!(failed("one").0.starts_with("`task.py::one` returned 1 results, expected 2: y, n"));
+    assert_eq!(failed("flat").0, "`task.py::flat` returned the shape [6] for `y`, expected [2, 3]");
     assert!(failed("asks").0.contains("asks for `v`"));
     assert!(failed("absent").0.contains("`task.py` has no `absent`"));
     assert_eq!(of("changes").unwrap().changed, ["x"]);

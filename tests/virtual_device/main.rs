@@ -51,6 +51,7 @@ mod searched;
 mod selected;
 mod split;
 mod standing;
+mod stored;
 mod traced;
 mod travel;
 mod trusted;

@@ -106,6 +106,86 @@ fn what_a_device_found_wrong_has_the_status_of_its_reason() {
     assert!(!traces[0]["evaluation"]["log"].as_str().unwrap().is_empty());
 }
 
+/// The dataset's own solution: a function of PyTorch that is a baseline.
+fn solution() -> String {
+    let source = json!({ "path": "main.py", "content": "def run(x):\n    return 2 * x + 1\n" });
+    json!({
+        "name": "theirs", "definition": "twice", "author": "someone", "sources": [source],
+        "spec": {
+            "language": "python", "target_hardware": ["cuda"], "entry_point": "main.py::run", "dependencies": [],
+            "destination_passing_style": false,
+        },
+    })
+    .to_string()
+}
+
+/// The traces of a machine on which a kernel in PyTorch and the dataset's own solution do what the rules say.
+fn in_torch(kernel: &str, baseline: &str) -> Option<(Lab, Vec<Value>)> {
+    let machine = Machine::with(&[(1, 2000.0), (2, 1000.0), (4, 1500.0)]).rule("^Fast in PyTorch", kernel);
+    let lab = lab(&machine);
+    let rule = format!("[[baseline]]\nmatches = 'main.py::run'\nns = 3000.0\ncall-ns = 9000.0\n{baseline}\n");
+    fs::write(&lab.scenario, fs::read_to_string(&lab.scenario).unwrap() + &rule).unwrap();
+    let more = "\n[kernel.fast]\noperator = \"twice\"\nlanguage = \"torch\"\nsource = \"own/fast.py::Fast\"\ncall.names = { y = \"x\" }\n\
+        [baseline.theirs]\nsource = \"solutions/theirs/main.py::run\"\n";
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    lab.project.write("kernel.toml", &(manifest + more));
+    lab.project.write("own/fast.py", "class Fast:\n    def forward(self, y):\n        return y\n");
+    lab.project.write("solutions/theirs/main.py", "def run(x):\n    return 2 * x + 1\n");
+    lab.project.write("flashinfer-trace/solutions/someone/elementwise/twice/theirs.json", &solution());
+    let python = crate::baselined::python(&lab, "2.11.0")?;
+    let lab = Lab { project: lab.project.clone().var("KFORGE_TOOLCHAIN_PYTHON", python), ..lab };
+    lab.project.build(&["--keep-going"]);
+    let traces = exported(&lab).1;
+    Some((lab, traces))
+}
+
+/// The status of a solution whose name begins so.
+fn of<'t>(traces: &'t [Value], solution: &str) -> &'t Value {
+    let is_it = |trace: &&Value| trace["solution"].as_str().is_some_and(|name| name.starts_with(solution));
+    &traces.iter().find(is_it).unwrap_or_else(|| panic!("{solution}: {traces:?}"))["evaluation"]
+}
+
+#[test]
+fn outputs_of_another_shape_or_type_have_their_own_status() {
+    let shaped = ("finds = \"wrong-shape\"", "raises = \"returned the shape [10, 1]\"\nfinds = \"wrong-shape\"");
+    let Some((lab, traces)) = in_torch(shaped.0, shaped.1) else { return };
+    for name in ["kforge_fast_", "theirs"] {
+        let evaluation = of(&traces, name);
+        assert_eq!(evaluation["status"], "INCORRECT_SHAPE", "{traces:?}");
+        assert!(evaluation["correctness"].is_null() && evaluation["performance"].is_null(), "{evaluation}");
+    }
+    // The kernel in PyTorch travels with how it is called, and comes back.
+    let mut solutions = fs::read_dir(lab.project.root().join("out/solutions/kforge/elementwise/twice")).unwrap();
+    let is_fast = |path: &std::path::PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("kforge_fast_");
+    let path = solutions.by_ref().map(|entry| entry.unwrap().path()).find(is_fast).unwrap();
+    let own: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    assert_eq!(
+        (&own["spec"]["language"], &own["spec"]["entry_point"]),
+        (&json!("python"), &json!("own/fast.py::Fast")),
+        "{own}"
+    );
+    let import = ["import", "flashinfer-trace", "out", "--output", "again", "--torch", "2.9"];
+    let output = lab.project.command(&import).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let name = own["name"].as_str().unwrap();
+    assert!(said.contains(&format!("the solution `{name}` is the kernel `{name}`")), "{said}");
+    let manifest = fs::read_to_string(lab.project.root().join("again/elementwise/twice/kernel.toml")).unwrap();
+    for part in [format!("source = \"solutions/{name}/own/fast.py::Fast\""), "call.names = { y = \"x\" }".into()] {
+        assert!(manifest.contains(&part), "{part}\n{manifest}");
+    }
+
+    // A baseline is converted where it returns another type, and its times stand. As a solution it is wrong.
+    let Some((_, traces)) = in_torch("finds = \"wrong-type\"", "converted = { y = \"float16\" }") else { return };
+    for name in ["kforge_fast_", "theirs"] {
+        assert_eq!(of(&traces, name)["status"], "INCORRECT_DTYPE", "{traces:?}");
+    }
+    assert_eq!(of(&traces, "theirs")["log"], "returned `y` as float16, which is not its declared type");
+    let Some((_, traces)) = in_torch("finds = \"wrong-form\"", "raises = \"raised ValueError\"") else { return };
+    for name in ["kforge_fast_", "theirs"] {
+        assert_eq!(of(&traces, name)["status"], "RUNTIME_ERROR", "{traces:?}");
+    }
+}
+
 #[test]
 fn what_nobody_knows_is_no_trace() {
     let lab = lab(&Machine { device: None, ..Machine::with(&[(1, 1.0), (2, 1.0), (4, 1.0)]) });

@@ -191,11 +191,11 @@ fn ended(why: NoBaseline) -> Ended {
             let message = format!("the baseline timed out after {} s", limit.as_secs_f64().round());
             (Some((Finding::new(FindingKind::NoProgress, &message), vec![], true)), failed(message))
         }
-        NoBaseline::Failed(message, log) => {
+        NoBaseline::Failed { finding, log } => {
             let log = log.trim();
             let note = (!log.is_empty()).then(|| Note::new(Severity::Warning, RAISED, log.to_string()));
-            let finding = Finding::new(FindingKind::Exited, &message);
-            (Some((finding, note.into_iter().collect(), false)), failed(message))
+            let response = failed(finding.message.clone());
+            (Some((*finding, note.into_iter().collect(), false)), response)
         }
     }
 }
@@ -383,7 +383,13 @@ mod tests {
 
     #[test]
     fn what_a_baseline_raises_is_a_finding_and_what_a_machine_lacks_is_none() {
-        let (finding, _) = ended(NoBaseline::Failed("`f.py::f` raised ValueError: no".into(), "Traceback".into()));
+        let raised = |kind| NoBaseline::Failed {
+            finding: Box::new(Finding::new(kind, "`f.py::f` raised ValueError: no")),
+            log: "Traceback".into(),
+        };
+        let (shaped, _) = ended(raised(FindingKind::WrongShape));
+        assert_eq!(shaped.unwrap().0.kind, FindingKind::WrongShape);
+        let (finding, _) = ended(raised(FindingKind::Exited));
         let (finding, notes, forget) = finding.unwrap();
         assert_eq!((finding.kind, forget), (FindingKind::Exited, false));
         assert!(finding.message.contains("ValueError") && notes[0].message == "Traceback");

@@ -1,7 +1,7 @@
 //! Inputs as bytes, made once per process for all variants that run on them. Knows trials and what a process keeps, but not devices.
 //!
-//! Without this, a worker that verifies and times the variants of one operator would draw the same numbers for each variant. Inputs that a package's own
-//! function makes are not kept, because the files of the package may change between two steps.
+//! Without this, a worker that verifies and times the variants of one operator would draw the same numbers for each variant. Inputs that depend on files of the
+//! package are not kept, because these may change between two steps.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -80,7 +80,7 @@ pub(super) fn inputs(task: &Task, problem: &Problem, trial: &Trial) -> Result<Ar
         return Ok(kept);
     }
     let made = unkept(task, problem, trial)?;
-    if problem.generate_inputs.is_none() {
+    if !problem.has_own_inputs() {
         let mut all = lock();
         all.push((name, Arc::clone(&made)));
         while all.len() > 1 && all.iter().map(|(_, inputs)| bytes(inputs)).sum::<u64>() > KEPT {
@@ -94,7 +94,7 @@ pub(super) fn inputs(task: &Task, problem: &Problem, trial: &Trial) -> Result<Ar
 pub(super) fn ahead(task: &Task, problem: &Problem, trials: &[Trial]) -> Result<(), Response> {
     let read = problem.tensors.iter().filter(|tensor| tensor.role != Role::Output);
     let all = read.map(Tensor::bytes).sum::<u64>().saturating_mul(trials.len() as u64);
-    if problem.generate_inputs.is_none() && all <= KEPT / 2 {
+    if !problem.has_own_inputs() && all <= KEPT / 2 {
         trials.iter().try_for_each(|trial| inputs(task, problem, trial).map(drop))?;
     }
     Ok(())

@@ -52,6 +52,10 @@ class Missing(Exception):
     """What this machine lacks."""
 
 
+class WrongShape(Exception):
+    """An output of another shape than the operator declares."""
+
+
 class KnownToPackage(Known):
     """Lets files of the package import only what enters keys. What PyTorch imports for itself is its own."""
 
@@ -261,7 +265,7 @@ class Tensors:
             value = torch.as_tensor(value)
         want, dtype = tuple(entry["shape"]), self.dtype(entry)
         if tuple(value.shape) != want and not (value.numel() == 1 and want in ((), (1,))):
-            fail("returned the shape %s for `%s`, expected %s" % (list(value.shape), name, entry["shape"]))
+            raise WrongShape("%s returned the shape %s for `%s`, expected %s" % (named(), list(value.shape), name, entry["shape"]))
         whole = torch.zeros(entry["bytes"], dtype=torch.uint8, device=value.device).view(dtype)
         whole.as_strided(entry["shape"], entry["strides"]).copy_(value.detach().reshape(want))
         if entry["bytes"] == 0:
@@ -465,6 +469,8 @@ def main():
             said = {"missing": {"why": str(error)}}
         except SystemExit as error:
             said = {"failed": {"message": str(error.code), "log": ""}}
+        except WrongShape as error:
+            said = {"failed": {"message": str(error), "log": "", "kind": "wrong-shape"}}
         except Exception as error:
             log = "".join(traceback.format_exception(type(error), error, own_frames(error.__traceback__)))
             first = (str(error).strip().split("\n") or [""])[0]

@@ -27,6 +27,7 @@ use kforge_foundation::process::{Died, End, Talker};
 use kforge_types::model::Problem;
 use kforge_types::model::baseline::How;
 use kforge_types::record::kind::baseline::documents::Callee;
+use kforge_types::record::{Finding, FindingKind};
 use start::command;
 
 /// How a baseline is called, whatever its problem.
@@ -59,11 +60,31 @@ enum Ask {
 #[serde(rename_all = "kebab-case")]
 enum Answer {
     Done {},
-    Prepared { versions: BTreeMap<String, String> },
-    Ran { converted: BTreeMap<String, String>, changed: Vec<String> },
-    Times { ns: Vec<f64>, waited: u32 },
-    Missing { why: String },
-    Failed { message: String, log: String },
+    Prepared {
+        versions: BTreeMap<String, String>,
+    },
+    Ran {
+        converted: BTreeMap<String, String>,
+        changed: Vec<String>,
+    },
+    Times {
+        ns: Vec<f64>,
+        waited: u32,
+    },
+    Missing {
+        why: String,
+    },
+    Failed {
+        message: String,
+        log: String,
+        #[serde(default = "exited")]
+        kind: FindingKind,
+    },
+}
+
+/// The kind of a failure that has none of its own: the baseline gave up.
+fn exited() -> FindingKind {
+    FindingKind::Exited
 }
 
 /// Why a baseline gave nothing.
@@ -71,8 +92,13 @@ enum Answer {
 pub enum NoBaseline {
     /// This machine lacks something.
     Missing(String),
-    /// The baseline itself failed: the message, and its traceback.
-    Failed(String, String),
+    /// The baseline itself failed.
+    Failed {
+        /// What is found of it.
+        finding: Box<Finding>,
+        /// Its traceback; empty if it raised nothing.
+        log: String,
+    },
     /// It took too long.
     TimedOut(Duration),
     /// The step ends with this response.
@@ -183,7 +209,8 @@ impl<'a> BaselineProcess<'a> {
                     tensor.name,
                     tensor.bytes()
                 );
-                return Err(NoBaseline::Failed(message, String::new()));
+                let finding = Box::new(Finding::new(FindingKind::Exited, message));
+                return Err(NoBaseline::Failed { finding, log: String::new() });
             }
             outputs.push((tensor.name.clone(), bytes));
         }
@@ -238,7 +265,9 @@ impl<'a> BaselineProcess<'a> {
                 self.talker = Some(talker);
                 match serde_json::from_str::<Answer>(&answer) {
                     Ok(Answer::Missing { why }) => Err(NoBaseline::Missing(why)),
-                    Ok(Answer::Failed { message, log }) => Err(NoBaseline::Failed(message, log)),
+                    Ok(Answer::Failed { message, log, kind }) => {
+                        Err(NoBaseline::Failed { finding: Box::new(Finding::new(kind, message)), log })
+                    }
                     Ok(answer) => Ok(answer),
                     Err(e) => Err(system("gave no answer", &e.into())),
                 }
@@ -273,6 +302,10 @@ mod tests {
         let heard = |text: &str| serde_json::from_str::<Answer>(text).unwrap();
         assert_eq!(heard(r#"{"done": {}}"#), Answer::Done {});
         assert_eq!(heard(r#"{"times": {"ns": [1.5], "waited": 1}}"#), Answer::Times { ns: vec![1.5], waited: 1 });
+        let failed = |kind| Answer::Failed { message: "m".into(), log: String::new(), kind };
+        assert_eq!(heard(r#"{"failed": {"message": "m", "log": ""}}"#), failed(FindingKind::Exited));
+        let shaped = r#"{"failed": {"message": "m", "log": "", "kind": "wrong-shape"}}"#;
+        assert_eq!(heard(shaped), failed(FindingKind::WrongShape));
         let driver = start::DRIVER;
         for ask in ["import", "begin", "lay", "prepare", "run", "device", "call"] {
             assert!(driver.contains(&format!("what == \"{ask}\"")), "{ask}");

@@ -200,9 +200,12 @@ class Kernel:
             if name not in outputs:
                 self.watch.find("wrong-form", "returned `%s`, which the operator does not write; expected %s" % (name, listed(outputs)))
                 continue
-            wrong = self.form(name, value, spans)
-            if wrong:
-                self.watch.find("wrong-form", wrong)
+            try:
+                wrong = self.form(name, value, spans)
+                if wrong:
+                    self.watch.find("wrong-form", wrong)
+            except WrongResult as error:
+                self.watch.find(error.kind, str(error))
         if len(self.watch.found) > before:
             return
         written = {name: results.get(name, memory.tensors[name]) for name in outputs}
@@ -226,7 +229,7 @@ class Kernel:
             self.spoil(value)
 
     def form(self, name, value, spans):
-        """What is wrong with a result, whatever its values are."""
+        """What is wrong with the form of a result, whatever its values are. Raises what is wrong with its type or shape."""
         original, entry = self.original, self.memory.entries[name]
         kind = original.type(value)
         if kind is not original.tensor and kind is not original.parameter:
@@ -240,10 +243,10 @@ class Kernel:
             return "returned `%s` as a view that is computed when it is read" % name
         want = dtype_of(entry)
         if value.dtype != want:
-            return "returned `%s` as %s, expected %s" % (name, word(value.dtype), word(want))
+            raise WrongResult("wrong-type", "returned `%s` as %s, expected %s" % (name, word(value.dtype), word(want)))
         shape, strides = tuple(value.shape), tuple(entry["shape"])
         if shape != strides and not (value.numel() == 1 and strides in ((), (1,)) and shape in ((), (1,))):
-            return "returned `%s` in the shape %s, expected %s" % (name, list(value.shape), entry["shape"])
+            raise WrongResult("wrong-shape", "returned `%s` in the shape %s, expected %s" % (name, list(value.shape), entry["shape"]))
         if shape == strides and value.numel() > 0:
             apart = [at for at, extent in enumerate(shape) if extent > 1 and value.stride(at) != entry["strides"][at]]
             if apart:
@@ -302,6 +305,14 @@ def named_results(result, outputs, written):
 
 class WrongCount(Exception):
     """Not one result for each output."""
+
+
+class WrongResult(Exception):
+    """A result that is wrong in a way which has a kind of finding of its own."""
+
+    def __init__(self, kind, message):
+        super().__init__(message)
+        self.kind = kind
 
 
 def module_of(watch):

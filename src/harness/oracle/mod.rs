@@ -9,6 +9,7 @@ mod scratch;
 mod shared;
 mod source;
 mod step;
+pub mod stored;
 pub(crate) mod torch;
 
 pub use scratch::Scratch;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::shared::{self, TrialValues};
 use super::torch::Precision;
-use super::{cpp, python, torch};
+use super::{cpp, python, stored, torch};
 use crate::compare::CheckResult;
 use crate::message::Response;
 use crate::oracle::Scratch;
@@ -15,6 +15,9 @@ use kforge_numerics::reference::oracle::{self, OracleOutput};
 use kforge_numerics::reference::{ProductBackend, Values, generate};
 use kforge_types::model::{Compare, DType, Problem, Reference, Tensor};
 use kforge_types::record::params::{Expected, Trial};
+
+/// The input of a step that holds the files with the values of stored tensors.
+const INPUTS: &str = "tree:inputs";
 
 /// Makes the inputs and expected values of a problem with the tools and files of a task.
 pub struct Source<'a> {
@@ -51,7 +54,14 @@ impl<'a> Source<'a> {
     /// The values of every tensor that is read, each rounded to its type.
     pub fn inputs(&self, trial: &Trial) -> Result<Named, Response> {
         let Some((file, function)) = &self.problem.generate_inputs else {
-            return generate::inputs(self.problem, trial).map_err(|e| failed(format!("cannot generate inputs: {e}")));
+            let drawn = generate::inputs(self.problem, trial);
+            let mut values = drawn.map_err(|e| failed(format!("cannot generate inputs: {e}")))?;
+            for (tensor, file, key) in self.problem.stored() {
+                let path = self.task.required(INPUTS)?.join(file);
+                let of = stored::values(&path, key, tensor);
+                values.insert(tensor.name.clone(), of.map_err(|why| failed(format!("`{file}` {why}")))?);
+            }
+            return Ok(values);
         };
         python::inputs(self.task, self.problem, trial, file, function)
     }
@@ -155,7 +165,7 @@ impl<'a> Source<'a> {
         Ok((inputs, expected))
     }
 
-    /// All values of a trial: kept by this process, or made and computed. Inputs that a function of the package makes are not kept, because its files may
+    /// All values of a trial: kept by this process, or made and computed. Inputs that depend on files of the package are not kept, because the files may
     /// change.
     pub fn whole(&self, trial: &Trial, expected: &Expected) -> Result<Arc<TrialValues>, Response> {
         if let Some((_, name)) = self.names(trial, expected)?
@@ -179,7 +189,7 @@ impl<'a> Source<'a> {
 
     /// What identifies the problem, and what identifies the values of a trial; none if they are not kept.
     fn names(&self, trial: &Trial, expected: &Expected) -> Result<Option<(Digest, Digest)>, Response> {
-        if self.problem.generate_inputs.is_some() {
+        if self.problem.has_own_inputs() {
             return Ok(None);
         }
         let cannot = |e: serde_json::Error| failed(e.to_string());

@@ -170,6 +170,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         unconfined: observation.unconfined.clone(),
         worst,
         confirms: false,
+        known_inputs: vec![],
         diagnoses: vec![],
     };
     let mut wrong: Vec<Wrong<'_>> = vec![];

@@ -151,6 +151,14 @@ pub enum Error {
         /// The function.
         function: String,
     },
+    /// The values of a tensor are in a file, so it is not drawn.
+    #[error("`{tensor}` is in `{file}`, and is not drawn")]
+    Stored {
+        /// The tensor.
+        tensor: String,
+        /// The file.
+        file: String,
+    },
     /// No distribution has that name.
     #[error("unknown distribution `{}`, expected one of {}", .0, quoted(&DISTRIBUTIONS))]
     UnknownDistribution(String),

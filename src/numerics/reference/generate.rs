@@ -59,8 +59,8 @@ pub fn trials(problem: &Problem, seed: u64, count: u32) -> Vec<Trial> {
         .collect()
 }
 
-/// The values of every tensor that a kernel reads (inputs and inouts), each representable in its dtype. Memory: eight bytes per value. Errors: inputs from a
-/// function of the package, an unknown distribution, an `init` that does not fit a dtype or shape.
+/// The values of every tensor that a kernel reads (inputs and inouts), each representable in its dtype, without those that are in files: whoever calls reads the
+/// files. Memory: eight bytes per value. Errors: inputs from a function of the package, an unknown distribution, an `init` that does not fit a dtype or shape.
 pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Values>, Error> {
     if let Some((file, function)) = &problem.generate_inputs {
         return Err(Error::OwnInputs { file: file.clone(), function: function.clone() });
@@ -69,7 +69,7 @@ pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Value
     let near = Near::of(problem);
     let mut values = BTreeMap::new();
     for (ordinal, tensor) in problem.tensors.iter().enumerate() {
-        if tensor.role == kforge_types::model::Role::Output {
+        if tensor.role == kforge_types::model::Role::Output || matches!(tensor.init, Init::Safetensors { .. }) {
             continue;
         }
         let hint = bound.as_ref().and_then(|bound| {
@@ -174,6 +174,7 @@ impl Draw {
                 Rule::Offsets { total: count("offsets", total)?, last: (logical_len(tensor) as u64).saturating_sub(1) }
             }
             Init::Constant(value) => Rule::Constant(value),
+            Init::Safetensors { file, .. } => return Err(Error::Stored { tensor: name.clone(), file }),
         };
         let ends = match rule {
             Rule::Range(a, b) => Some((a, b)),

@@ -5,6 +5,8 @@ mod dataset;
 pub(super) mod known;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::session::places::Places;
@@ -41,7 +43,7 @@ pub struct ExportedTraces {
     pub traces: u64,
     /// What has no trace: the reason, and the kernels with their targets and shapes.
     pub left_out: BTreeMap<String, BTreeSet<String>>,
-    /// Files with inputs that workloads name, and that the export does not have.
+    /// Files with inputs that workloads name, and that neither the package nor the export has.
     pub blobs: BTreeSet<String>,
 }
 
@@ -95,6 +97,7 @@ pub fn traces(session: &Session, request: &TracesRequest) -> Result<ExportedTrac
     let folder = session.cwd.join(&request.output);
     let mut done = ExportedTraces { folder: folder.clone(), ..ExportedTraces::default() };
     let mut files: BTreeMap<String, Written> = BTreeMap::new();
+    let mut copies: BTreeMap<String, PathBuf> = BTreeMap::new();
     looking.plan_of(session, |opened, packages, ready| {
         let known = ready.with_services(session, opened, |services| {
             kforge_engine::known(ready.graph.clone(), &ready.options, services)
@@ -107,7 +110,13 @@ pub fn traces(session: &Session, request: &TracesRequest) -> Result<ExportedTrac
             let Some(mut dataset) = Dataset::of(member)? else { continue };
             done.definitions += 1;
             done.files += dataset.set.files.len() as u64;
-            done.blobs.extend(dataset.blobs().into_iter().filter(|path| !folder.join(path).exists()));
+            for (path, from) in dataset.blobs() {
+                match from {
+                    Some(from) => drop(copies.insert(path, from)),
+                    None if folder.join(&path).exists() => {}
+                    None => drop(done.blobs.insert(path)),
+                }
+            }
             let mut lines = vec![];
             for found in found(Which::Chosen, member, (&report, last.as_ref()), ready, &known.steps, &places) {
                 match line(&mut dataset, &found) {
@@ -130,7 +139,8 @@ pub fn traces(session: &Session, request: &TracesRequest) -> Result<ExportedTrac
     if done.definitions == 0 {
         return Err(TracesError::NoDefinitions.into());
     }
-    write(&folder, &files)?;
+    done.files += copies.len() as u64;
+    write(&folder, &files, &copies)?;
     Ok(done)
 }
 
@@ -157,8 +167,17 @@ fn joined(there: &Path, earlier: Option<&String>, new: Vec<String>) -> String {
     out
 }
 
-/// Writes the files. Checks all of them first, so that a file that stands in the way leaves the folder as it is.
-fn write(folder: &Path, files: &BTreeMap<String, Written>) -> Result<(), Error> {
+/// Writes the files, and the copies of those with inputs. Checks all of them first, so that a file that stands in the way leaves the folder as it is.
+fn write(folder: &Path, files: &BTreeMap<String, Written>, copies: &BTreeMap<String, PathBuf>) -> Result<(), Error> {
+    let mut missing = vec![];
+    for (path, from) in copies {
+        let place = folder.join(path);
+        match place.symlink_metadata() {
+            Err(_) => missing.push((place, from)),
+            Ok(_) if is_same(&place, from).map_err(Error::read(from))? => {}
+            Ok(_) => return Err(TracesError::Differs(place).into()),
+        }
+    }
     for (path, written) in files.iter().filter(|(_, written)| !written.own) {
         let place = folder.join(path);
         let is_other = place.symlink_metadata().is_ok()
@@ -173,5 +192,29 @@ fn write(folder: &Path, files: &BTreeMap<String, Written>) -> Result<(), Error> 
         std::fs::create_dir_all(above).map_err(Error::write(above))?;
         write_if_changed(&place, written.text.as_bytes()).map_err(Error::write(&place))?;
     }
+    for (place, from) in missing {
+        let above = place.parent().unwrap_or(folder);
+        std::fs::create_dir_all(above).map_err(Error::write(above))?;
+        std::fs::copy(from, &place).map_err(Error::write(&place))?;
+    }
     Ok(())
+}
+
+/// Whether two files have the same content. They can be large, so they are not read whole.
+fn is_same(a: &Path, b: &Path) -> std::io::Result<bool> {
+    let (mut a, mut b) = (File::open(a)?, File::open(b)?);
+    if a.metadata()?.len() != b.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut of_a, mut of_b) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+    loop {
+        let n = a.read(&mut of_a)?;
+        if n == 0 {
+            return Ok(true);
+        }
+        b.read_exact(&mut of_b[..n])?;
+        if of_a[..n] != of_b[..n] {
+            return Ok(false);
+        }
+    }
 }

@@ -176,7 +176,7 @@ pub fn kernelbench(
                         let files = [(FILE, pending.file.text.as_str()), (MANIFEST, task.text.as_str())];
                         let sources = sources.iter().map(|(path, text)| (path.as_str(), *text));
                         let files: Vec<(&str, &str)> = files.into_iter().chain(sources).collect();
-                        let around = write::package(&pending.file.folder, &files)?;
+                        let around = write::package(&pending.file.folder, &files, &[])?;
                         TaskOutcome::Imported(Box::new(task), kernels, around)
                     }
                     Err(refusal) => TaskOutcome::Refused(refusal),

@@ -10,9 +10,10 @@ use super::tasks::torch::is_release;
 use super::tasks::{ImportedShape, ImportedTasks, Origin, TaskOutcome, TaskResult, TasksRequest, write};
 use super::{ImportError, SkipReason, SkippedFile};
 use crate::{Error, Session};
+use kforge_harness::oracle::stored::{self, StoredHeader};
 use kforge_project::source::import::tasks::{ImportedTask, Refusal};
 use kforge_project::source::import::traces::{
-    DefinitionRequest, ImportedDefinition, Parts, SIDECAR, Set, belongs, sets, write_definition,
+    DefinitionRequest, ImportedDefinition, NotStored, Parts, SIDECAR, Set, StoredInput, belongs, sets, write_definition,
 };
 use kforge_project::workspace::find::{MANIFEST, tidy};
 
@@ -62,7 +63,8 @@ pub fn flashinfer_trace(
         let is_taken = tasks.iter().any(|other| other.folder == result.folder);
         // Also a link that leads nowhere.
         if !is_taken && result.folder.symlink_metadata().is_err() {
-            result.outcome = match described(request, &result.package, set, &functions) {
+            let blobs = Blobs::of(&root, set);
+            result.outcome = match described(request, &result.package, set, &functions, &blobs) {
                 Ok(done) => {
                     if workspace.is_none() {
                         workspace = write::root(&output, &result.folder)?;
@@ -72,7 +74,7 @@ pub fn flashinfer_trace(
                     let own = done.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
                     let kept = kept.iter().map(|(path, text)| (path.as_str(), *text));
                     let files: Vec<(&str, &str)> = own.chain(kept).chain([(MANIFEST, done.text.as_str())]).collect();
-                    let around = write::package(&result.folder, &files)?;
+                    let around = write::package(&result.folder, &files, &blobs.copies())?;
                     TaskOutcome::Imported(Box::new(task(done)), vec![], around)
                 }
                 Err(refusal) => TaskOutcome::Refused(refusal),
@@ -95,6 +97,7 @@ fn described(
     package: &str,
     set: &Set,
     functions: &Functions,
+    blobs: &Blobs<'_>,
 ) -> Result<ImportedDefinition, Refusal> {
     let refusal = |kind: &str, message: String, line| Refusal { kind: kind.into(), message, line };
     // The place is part of the sentence: the file need not be that of the definition.
@@ -106,8 +109,39 @@ fn described(
         torch: request.torch.as_deref(),
         parts,
         arguments: &arguments,
+        stored: &|path, key| blobs.tensor(path, key),
     })
     .map_err(|why| refusal("unsupported", format!("`{}`: {why}", set.path), None))
+}
+
+/// The files with inputs of a definition.
+struct Blobs<'a> {
+    root: &'a Path,
+    /// By the path in the workloads: the place in the dataset.
+    places: BTreeMap<String, String>,
+}
+
+impl<'a> Blobs<'a> {
+    /// Those that are files of the dataset. A link is none: it leads elsewhere.
+    fn of(root: &'a Path, set: &Set) -> Self {
+        let is_file = |place: &String| root.join(place).symlink_metadata().is_ok_and(|data| data.is_file());
+        let found = |(path, places): (&str, Vec<String>)| Some((path.to_string(), places.into_iter().find(is_file)?));
+        Blobs { root, places: set.blobs().into_iter().filter_map(found).collect() }
+    }
+
+    /// A tensor of the file that a workload names.
+    fn tensor(&self, path: &str, key: &str) -> Result<StoredInput, NotStored> {
+        let place = self.places.get(path).ok_or(NotStored::NoFile)?;
+        let found = stored::header(&self.root.join(place), key).map_err(|why| NotStored::Unfit(Box::new(why)));
+        let StoredHeader { dtype, said, shape } = found?;
+        let dtype = dtype.map_or(said, |dtype| dtype.to_string());
+        Ok(StoredInput { place: place.clone(), dtype, shape })
+    }
+
+    /// Where the files go in a package, and where they are.
+    fn copies(&self) -> Vec<(String, PathBuf)> {
+        self.places.values().map(|place| (format!("{SIDECAR}/{place}"), self.root.join(place))).collect()
+    }
 }
 
 /// The package of a definition, before anything is known about it.

@@ -28,6 +28,7 @@ pub mod request;
 pub mod rounds;
 pub(crate) mod sources;
 pub(crate) mod standing;
+mod stored;
 pub mod tools;
 pub mod trust;
 mod tunables;

@@ -26,6 +26,8 @@ pub struct Sources {
     pub sources: BTreeMap<String, SourceReach>,
     /// The tree of each file with a reference of the package, a generator of inputs or a check.
     pub references: BTreeMap<String, Tree>,
+    /// The content of each file with values of inputs.
+    pub stored: BTreeMap<String, Digest>,
     /// Include folders by their names in the tree.
     pub include: Vec<String>,
     /// Sources that agents wrote and that cannot be compiled, and why.
@@ -191,6 +193,9 @@ pub(crate) fn find(
                 ),
             }
         }
+    }
+    for operator in &member.package.operators {
+        super::stored::add(&member.folder, operator, leaf, &mut out.stored, &mut wrong);
     }
     for baseline in &member.package.baselines {
         let Some((file, _)) = baseline.source.as_ref().filter(|(file, _)| !out.references.contains_key(file)) else {

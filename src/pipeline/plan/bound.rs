@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::context::{Planner, Scope};
 use super::memory;
 use super::node_builder::{ABLATION, NodeBuilder};
-use super::operators::Case;
+use super::operators::{Case, with_inputs};
 use super::variants::PlannedVariant;
 use kforge_foundation::base::Diagnostic;
 use kforge_numerics::reference::cost;
@@ -89,9 +89,9 @@ impl Planner<'_> {
             .memory(needs)
             .build("", &compile, &inspect)
             .device(self.observed(scope), true)
-            .unless(self.no_device(scope))
-            .done();
-        Ok(self.add(node))
+            .unless(self.no_device(scope));
+        let inputs = self.stored(scope.package, &case.problem);
+        Ok(self.add(with_inputs(node, inputs).done()))
     }
 }
 

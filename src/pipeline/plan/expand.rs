@@ -85,7 +85,7 @@ impl<'a> Expander<'a> {
         last.to_string()
     }
 
-    /// Every file that the kernels and the references of a package can reach, by its name in a compilation.
+    /// Every file that the kernels and the references of a package can reach, by its name in a compilation, and every file with inputs.
     pub fn reached(&self, package: &str) -> BTreeMap<String, Digest> {
         let Ok(planner) = self.planner.lock() else { return BTreeMap::new() };
         let Some(input) = planner.input.packages.iter().find(|input| input.package.name == package) else {
@@ -93,7 +93,7 @@ impl<'a> Expander<'a> {
         };
         let sources = input.sources.values().flat_map(|reach| &reach.files);
         let references = input.references.values().flat_map(|tree| &tree.files);
-        sources.chain(references).map(|(name, digest)| (name.clone(), *digest)).collect()
+        sources.chain(references).chain(&input.stored).map(|(name, digest)| (name.clone(), *digest)).collect()
     }
 
     /// What steps that results add may read and no step of the plan so far does, by name: the sources that replace the kernel's where a method is off; for a

@@ -123,6 +123,8 @@ pub struct PackageInput<'a> {
     pub sources: BTreeMap<String, SourceReach>,
     /// By file of its own references, input generators and checks: that file and the files that it needs.
     pub references: BTreeMap<String, Tree>,
+    /// By file that holds values of inputs: its content.
+    pub stored: BTreeMap<String, Digest>,
     /// Include folders by their names in the tree.
     pub include: Vec<String>,
     /// Its toolchains.

@@ -56,6 +56,8 @@ impl Case {
 pub struct OwnFunctions {
     /// All their files and what these need, in one tree.
     tree: Option<Digest>,
+    /// The files that hold values of inputs.
+    inputs: Option<Digest>,
     /// What runs them, by name of the input.
     tools: Vec<(&'static str, super::Tool)>,
 }
@@ -65,8 +67,14 @@ impl OwnFunctions {
     #[must_use]
     pub fn read_by(&self, node: NodeBuilder) -> NodeBuilder {
         let node = self.tree.iter().fold(node, |node, tree| node.tree("tree:reference", *tree));
+        let node = with_inputs(node, self.inputs);
         self.tools.iter().fold(node, |node, (name, tool)| node.tool(name, tool))
     }
+}
+
+/// Adds the files that hold values of inputs to a step that makes inputs.
+pub(super) fn with_inputs(node: NodeBuilder, inputs: Option<Digest>) -> NodeBuilder {
+    inputs.into_iter().fold(node, |node, tree| node.tree("tree:inputs", tree))
 }
 
 impl Planner<'_> {
@@ -212,8 +220,9 @@ impl Planner<'_> {
             Compare::Python(file, _) => Some((file, true)),
             Compare::Elements | Compare::ArgmaxOf(_) | Compare::Unordered => None,
         }));
+        let inputs = self.stored(package, problem);
         if files.is_empty() {
-            return OwnFunctions { tree: None, tools: vec![] };
+            return OwnFunctions { tree: None, inputs, tools: vec![] };
         }
         let input = self.package_input(package);
         let mut tree = Tree::default();
@@ -228,7 +237,15 @@ impl Planner<'_> {
             (uses(false), ("toolchain:c++", cxx)),
         ];
         let tools = tools.into_iter().filter(|(used, _)| *used).map(|(_, tool)| tool).collect();
-        OwnFunctions { tree: Some(self.tree(&tree)), tools }
+        OwnFunctions { tree: Some(self.tree(&tree)), inputs, tools }
+    }
+
+    /// The files that hold values of a problem's inputs, as a tree; none if all inputs are made. Every step that makes inputs reads it.
+    pub(super) fn stored(&mut self, package: usize, problem: &Problem) -> Option<Digest> {
+        let known = &self.package_input(package).stored;
+        let of = |(_, file, _): (&Tensor, &str, &str)| Some((file.to_string(), *known.get(file)?));
+        let tree = Tree { files: problem.stored().filter_map(of).collect() };
+        (!tree.files.is_empty()).then(|| self.tree(&tree))
     }
 
     /// Plans the calibrate step of an operator whose selected shapes are `cases`. It covers all shapes, unless none is selected. If nothing is computed for any of

@@ -376,7 +376,12 @@ impl Planner<'_> {
         let mut labels = self.labels(scope, build, Some(&shape.name));
         labels.confirms = confirmation.is_some();
         parts.extend(confirmation.is_some().then_some(CONFIRMED));
-        let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent, confirms: confirmation.is_some() };
+        let judge_params = JudgeParams {
+            tolerance: case.tolerance.clone(),
+            absent,
+            confirms: confirmation.is_some(),
+            known_inputs: case.problem.stored().map(|(tensor, ..)| tensor.name.clone()).collect(),
+        };
         let calibration = self.calibration_id(scope.package, scope.operator, scope.choice);
         let mut judge = NodeBuilder::new(StepKind::Judge, &parts, labels.clone(), &judge_params)
             .phase(phase)

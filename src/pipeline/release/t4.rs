@@ -85,7 +85,7 @@ impl TuningResult {
             times: Times { runtimes: runtimes_ns.iter().map(|ns| ns / 1e6).collect() },
             invalidity: match status {
                 Status::Passed => "correct",
-                Status::IncorrectNumerical => "correctness",
+                Status::IncorrectNumerical | Status::IncorrectShape | Status::IncorrectDtype => "correctness",
                 Status::Timeout => "timeout",
                 Status::CompileError => "compile",
                 Status::RuntimeError | Status::RewardHack => "runtime",

@@ -7,7 +7,8 @@
 //! | wrong values | `INCORRECT_NUMERICAL` |
 //! | threads that make no progress | `TIMEOUT` |
 //! | a kernel that keeps state, does something forbidden or breaks the protocol, or whose outputs are right until it is timed | `REWARD_HACK` in SOL-ExecBench's form, otherwise `RUNTIME_ERROR` with the reason in the log |
-//! | any other finding, a launch that is refused, a baseline that raises an error or returns another shape | `RUNTIME_ERROR` |
+//! | a module of PyTorch whose output has another shape or type than the operator declares | `INCORRECT_SHAPE`, `INCORRECT_DTYPE` |
+//! | any other finding, a launch that is refused, a baseline that raises an error | `RUNTIME_ERROR` |
 //! | a source that does not compile | `COMPILE_ERROR` |
 //! | unknown, on the emulator only, or correct without a time | no trace, and the reason |
 
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
+use kforge_types::model::Language;
 use kforge_types::record::event::EvidenceSeen;
 use kforge_types::record::{Finding, FindingKind, OutputObserved, Verdict, VerifyObservation};
 
@@ -43,6 +45,8 @@ pub struct Evaluation {
 pub enum Status {
     Passed,
     IncorrectNumerical,
+    IncorrectShape,
+    IncorrectDtype,
     RuntimeError,
     CompileError,
     Timeout,
@@ -208,6 +212,8 @@ fn hack(known: &Known<'_>) -> Status {
 fn of_finding(finding: &Finding, known: &Known<'_>) -> Status {
     match finding.kind {
         FindingKind::NoProgress => Status::Timeout,
+        FindingKind::WrongShape => Status::IncorrectShape,
+        FindingKind::WrongType => Status::IncorrectDtype,
         FindingKind::KeepsState | FindingKind::Forbidden | FindingKind::Protocol => hack(known),
         // Values that are not what they must be, wherever they were compared.
         FindingKind::Unwritten | FindingKind::OrderDependent if known.wrong_values => Status::IncorrectNumerical,
@@ -238,8 +244,8 @@ pub struct OwnSolution {
     pub name: String,
     /// What it solves.
     pub definition: String,
-    /// `cuda` or `triton`.
-    pub language: String,
+    /// What it is written in.
+    pub language: Language,
     /// The file and the function that it launches first.
     pub entry: (String, String),
     /// Its files by path.
@@ -257,18 +263,23 @@ impl OwnSolution {
             self.sources.iter().map(|(path, content)| json!({ "path": path, "content": content })).collect();
         // The form has one `::` in an entry point.
         let function = self.entry.1.split('<').next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
+        let (language, dependencies, description) = match self.language {
+            Language::Cuda => ("cuda", vec![], LAUNCHED),
+            Language::Triton => ("triton", vec![], LAUNCHED),
+            Language::Torch => ("python", vec!["torch"], CALLED),
+        };
         let spec = json!({
-            "language": self.language,
+            "language": language,
             "target_hardware": ["cuda"],
             "entry_point": format!("{}::{function}", self.entry.0),
-            "dependencies": [],
-            "destination_passing_style": true,
+            "dependencies": dependencies,
+            "destination_passing_style": self.language != Language::Torch,
         });
         let document = json!({
             "name": self.name,
             "definition": self.definition,
             "author": AUTHOR,
-            "description": "The kernel and its launch, without host code: kforge launches it.",
+            "description": description,
             "spec": spec,
             "sources": sources,
             "kforge": { "kernel": self.kernel, "variant": self.variant },
@@ -276,6 +287,11 @@ impl OwnSolution {
         format!("{document:#}\n")
     }
 }
+
+/// What a kernel that is launched is, for people.
+const LAUNCHED: &str = "The kernel and its launch, without host code: kforge launches it.";
+/// What a kernel in PyTorch is, for people.
+const CALLED: &str = "A module or function of PyTorch: kforge calls it with the inputs by name.";
 
 /// The author of solutions that are kernels of kforge.
 pub const AUTHOR: &str = "kforge";

@@ -440,6 +440,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     unconfined: judgement.unconfined,
                     worst: judgement.worst,
                     no_fresh: judgement.no_fresh,
+                    known_inputs: judgement.known_inputs,
                     confirmed: false,
                     not_confirmed: None,
                     explanation: text(&judgement.explanation),

@@ -153,6 +153,7 @@ fn verdict(target: &TargetReport, has_failed: bool) -> (String, String) {
     let doubt = [
         ("unconfined", target.shapes.iter().any(|shape| !shape.unconfined.is_empty())),
         ("no fresh trial", target.shapes.iter().any(|shape| shape.no_fresh.is_some())),
+        ("known inputs", target.shapes.iter().any(|shape| !shape.known_inputs.is_empty())),
     ];
     let doubts: Vec<&str> = doubt.into_iter().filter(|(_, holds)| *holds).map(|(word, _)| word).collect();
     let mut plain = text.clone();
@@ -330,6 +331,7 @@ mod tests {
             unconfined: vec![],
             worst: None,
             no_fresh: None,
+            known_inputs: vec![],
             confirmed: false,
             not_confirmed: None,
             explanation: String::new(),

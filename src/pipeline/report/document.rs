@@ -255,6 +255,9 @@ pub struct ShapeReport {
     /// Why the verdict rests on no fresh trial, whose inputs nobody knew before; none if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_fresh: Option<String>,
+    /// The inputs whose values are in files of the package, so that every candidate can know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_inputs: Vec<String>,
     /// Whether a process that ran no other kernel confirmed the verdict. Only champions on a device are confirmed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirmed: bool,

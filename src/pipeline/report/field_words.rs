@@ -27,6 +27,7 @@ fn input_words(name: &str) -> String {
         ("file", path) => format!("file `{path}`"),
         ("tree", "source") => "source".into(),
         ("tree", "reference") => "source of the reference".into(),
+        ("tree", "inputs") => "files with inputs".into(),
         ("toolchain", _) => "toolchain".into(),
         ("expected", _) => "expected values".into(),
         ("binary" | "calibration" | "observation" | "inspection", "") => name.into(),

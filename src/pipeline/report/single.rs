@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use super::text::of_allowed;
+use super::text::{known, of_allowed};
 use kforge_foundation::base::count;
 use kforge_numerics::measure::compare::show;
 use kforge_types::model::Problem;
@@ -57,6 +57,9 @@ pub fn text(single: &Single<'_>) -> String {
     }
     if let Some(why) = &judgement.no_fresh {
         let _ = writeln!(out, "  {OPEN}no fresh trial{OPEN:#}: {why}");
+    }
+    if !judgement.known_inputs.is_empty() {
+        let _ = writeln!(out, "  {OPEN}known to candidates{OPEN:#}: {}", known(&judgement.known_inputs));
     }
     for line in judgement.explanation.lines() {
         let _ = writeln!(out, "    {line}");

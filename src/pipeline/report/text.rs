@@ -270,6 +270,11 @@ fn verdict(verdict: &Verdict, failures: Failures) -> String {
     }
 }
 
+/// The names of inputs that every candidate can know.
+pub(super) fn known(inputs: &[String]) -> String {
+    inputs.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
 fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &TargetReport, failures: Failures) {
     let _ = write!(out, "    {:width$}  {}", shape.shape, verdict(&shape.verdict, failures));
     if shape.emulated {
@@ -283,6 +288,10 @@ fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &Tar
     }
     if shape.no_fresh.is_some() {
         let _ = write!(out, "  {}", paint(OPEN, "no fresh trial"));
+    }
+    if !shape.known_inputs.is_empty() {
+        let known = format!("{} known to candidates", known(&shape.known_inputs));
+        let _ = write!(out, "  {}", paint(OPEN, &known));
     }
     // With only one champion this is obvious.
     let champions: BTreeSet<&str> = target.champions.iter().filter_map(|c| c.variant.as_deref()).collect();
@@ -487,6 +496,7 @@ mod tests {
             unconfined: vec![],
             worst: Some(0.02),
             no_fresh: None,
+            known_inputs: vec![],
             confirmed: false,
             not_confirmed: None,
             explanation: String::new(),
@@ -506,6 +516,15 @@ mod tests {
         assert_eq!(line(None), "    short  pass  largest error 2 % of what is allowed\n");
         let marked = "    short  pass  largest error 2 % of what is allowed  no fresh trial\n";
         assert_eq!(line(Some("the kforge that observed it ran none".into())), marked);
+    }
+
+    #[test]
+    fn a_verdict_on_inputs_of_a_file_is_marked() {
+        let (mut out, shape) = (String::new(), ShapeReport { known_inputs: vec!["B".into()], ..right("A=1") });
+        let target = TargetReport { champions: vec![champion("all", "A=1")], ..TargetReport::default() };
+        write_shape(&mut out, &shape, 5, &target, Failures::Why);
+        let told = anstream::adapter::strip_str(&out).to_string();
+        assert_eq!(told, "    short  pass  largest error 2 % of what is allowed  `B` known to candidates\n");
     }
 
     #[test]

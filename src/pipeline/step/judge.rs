@@ -50,6 +50,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
             }
             refused = first.and_then(|finding| finding.launch.clone());
             would = tolerated(&observation, &params.tolerance);
+            judgement.known_inputs.clone_from(&params.known_inputs);
             judgement
         }
         None => {

@@ -2,7 +2,7 @@
 
 use super::bound::contiguous;
 use super::expr::{Expr, Scope, Value};
-use super::operator::{InitDecl, Operator, ParamDecl, Shape, TensorDecl, TypeChoice};
+use super::operator::{InitDecl, Operator, ParamDecl, Shape, StoredTensor, TensorDecl, TypeChoice};
 use super::{DType, Init, Param, Place, Problem, Reference, Scalar, Tensor};
 use kforge_foundation::base::Diagnostic;
 
@@ -119,7 +119,16 @@ impl Operator {
     pub fn bind(&self, choice: &TypeChoice, shape: &Shape) -> Result<Problem, Diagnostic> {
         let dims = self.dims_of(shape)?;
         let scope = self.scope(choice, shape)?;
-        let tensors = self.tensors.iter().map(|t| bind_tensor(t, choice, &scope).map_err(|e| in_shape(e, shape)));
+        let bound = |decl: &TensorDecl| {
+            let tensor = bind_tensor(decl, choice, &scope).map_err(|e| in_shape(e, shape))?;
+            Ok(match shape.stored.get(&decl.name.value) {
+                Some(StoredTensor { file, key }) => {
+                    Tensor { init: Init::Safetensors { file: file.value.clone(), key: key.clone() }, ..tensor }
+                }
+                None => tensor,
+            })
+        };
+        let tensors = self.tensors.iter().map(bound);
         let params = self.params.iter().map(|p| self.param(p, choice, shape, &scope));
         Ok(Problem {
             tensors: tensors.collect::<Result<_, _>>()?,

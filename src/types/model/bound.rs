@@ -86,6 +86,13 @@ pub enum Init {
         #[schemars(with = "super::real::RealSchema")]
         f64,
     ),
+    /// The tensor of a file in safetensors format, the same in every trial. The input `tree:inputs` holds the file.
+    Safetensors {
+        /// The file, relative to the package.
+        file: String,
+        /// The tensor in it.
+        key: String,
+    },
 }
 
 /// A tensor of the operator with its numbers.
@@ -249,6 +256,20 @@ impl Problem {
     /// A problem that consists only of these tensors. It has no dims and params, and its inputs are drawn.
     pub fn of(tensors: Vec<Tensor>, reference: Reference) -> Self {
         Problem { dims: BTreeMap::new(), tensors, params: vec![], reference, generate_inputs: None }
+    }
+
+    /// The tensors whose values are in a file, each with the file and the name there.
+    pub fn stored(&self) -> impl Iterator<Item = (&Tensor, &str, &str)> {
+        self.read().filter_map(|tensor| match &tensor.init {
+            Init::Safetensors { file, key } => Some((tensor, file.as_str(), key.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Whether inputs depend on files of the package: it states a function that makes them, or files that hold them. What is made of them is not kept between
+    /// steps under the name of the problem, because files may change.
+    pub fn has_own_inputs(&self) -> bool {
+        self.generate_inputs.is_some() || self.stored().next().is_some()
     }
 
     /// The tensor of that name.

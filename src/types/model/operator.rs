@@ -116,6 +116,17 @@ pub struct Shape {
     pub params: BTreeMap<String, Scalar>,
     /// A tolerance that replaces the operator's. None if it states no tolerance, `Some(None)` for `auto`.
     pub tolerance: Option<Option<ToleranceDecl>>,
+    /// The tensors that the kernel reads whose values are in a file.
+    pub stored: BTreeMap<String, StoredTensor>,
+}
+
+/// A tensor of a file in safetensors format.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredTensor {
+    /// The file, relative to the package.
+    pub file: Text,
+    /// Its name in the file.
+    pub key: String,
 }
 
 /// One choice of an operator's types.

@@ -35,8 +35,13 @@ pub enum FindingKind {
     InputModified,
     /// An output was not written, or only partly.
     Unwritten,
-    /// What a module of PyTorch returned is not what the operator declares: another type, shape, layout or device, or no plain tensor.
+    /// What a module of PyTorch returned is not what the operator declares, in another way than by its shape or type: another count, layout or device, or no plain
+    /// tensor.
     WrongForm,
+    /// A module of PyTorch returned an output of another shape than the operator declares.
+    WrongShape,
+    /// A module of PyTorch returned an output of another type than the operator declares.
+    WrongType,
     /// A `zero-once` workspace was not zero again.
     WorkspaceDirty,
     /// Results of repeated runs on the same inputs depend on the order of threads: by more than rounding, or at all although they must not.

@@ -364,6 +364,9 @@ pub struct JudgeParams {
     /// Whether it confirms a champion: the observation is of a process that ran no other candidate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,
+    /// The inputs whose values are in files of the package, so that every candidate can know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_inputs: Vec<String>,
 }
 
 /// What judge concludes.
@@ -393,6 +396,9 @@ pub struct Judgement {
     /// Whether it confirms a champion, as in [`JudgeParams::confirms`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,
+    /// The inputs that every candidate can know, as in [`JudgeParams::known_inputs`]. Empty without an observation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_inputs: Vec<String>,
     /// What explains wrong values of outputs, if their pattern is plain. At most one for each output: where failing trials show several, none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnoses: Vec<OutputDiagnosis>,
@@ -422,6 +428,7 @@ impl Judgement {
             worst: None,
             no_fresh: None,
             confirms: false,
+            known_inputs: vec![],
             diagnoses: vec![],
         }
     }

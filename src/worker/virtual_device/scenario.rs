@@ -13,7 +13,7 @@ use kforge_types::model::bound::Launch;
 use kforge_types::model::grid;
 use kforge_types::record::peaks::PeaksObserved;
 use kforge_types::record::profile::Peaks;
-use kforge_types::record::{self, DeviceClass};
+use kforge_types::record::{self, DeviceClass, FindingKind};
 
 use super::TOOL;
 use super::patterns::compiled;
@@ -61,6 +61,10 @@ fn first_day() -> String {
 
 fn one_second() -> f64 {
     1.0
+}
+
+fn exited() -> FindingKind {
+    FindingKind::Exited
 }
 
 fn unchanged() -> f64 {
@@ -163,6 +167,8 @@ pub struct Rule {
     pub metrics: BTreeMap<String, f64>,
     /// The fault of the launch.
     pub fault: Option<Fault>,
+    /// What a verification finds of it. Its outputs are then compared with nothing.
+    pub finds: Option<FindingKind>,
 }
 
 /// The behavior of baselines whose text matches.
@@ -185,6 +191,12 @@ pub struct BaselineRule {
     pub waits: bool,
     /// The error that it raises.
     pub raises: Option<String>,
+    /// The kind of finding that the error is.
+    #[serde(default = "exited")]
+    pub finds: FindingKind,
+    /// Outputs that it gives in another type, with that type.
+    #[serde(default)]
+    pub converted: BTreeMap<String, String>,
 }
 
 /// The result of a sequence of launches.
@@ -206,6 +218,7 @@ pub(super) struct Behaviour {
     pub(super) floor_ns: [f64; 2],
     pub(super) clock_ns: f64,
     pub(super) fault: Option<Fault>,
+    pub(super) finds: Option<FindingKind>,
 }
 
 /// Why a file is not a scenario.
@@ -336,6 +349,7 @@ impl Scenario {
             all.no_fresh |= rule.no_fresh;
             all.throttled = all.throttled.max(rule.throttled);
             all.fault = all.fault.or(rule.fault);
+            all.finds = all.finds.or(rule.finds);
         }
         Ok(all)
     }

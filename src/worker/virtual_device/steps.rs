@@ -36,6 +36,9 @@ const PAIRS_PER_BLOCK: usize = 4;
 /// The message of a crash.
 const CRASHED: &str = "CUDA error 700: an illegal memory access was encountered";
 
+/// The message of what a rule finds.
+const FOUND: &str = "the device found what its rule says";
+
 /// The device during one step.
 struct DeviceStep {
     scenario: Scenario,
@@ -152,17 +155,18 @@ pub(crate) fn verify(task: &Task) -> Response {
         let finding = match behaviour.fault {
             Some(Fault::Crash) => Some(Finding::new(FindingKind::Crash, CRASHED)),
             Some(Fault::TimeOut) => Some(Finding::new(FindingKind::NoProgress, "the kernel timed out")),
-            _ => None,
+            _ => behaviour.finds.map(|kind| Finding::new(kind, FOUND)),
         };
+        let is_compared = finding.is_none() && behaviour.fault.is_none();
         let observation = VerifyObservation {
             emulated: false,
             findings: finding.into_iter().collect(),
             not_emulated: None,
             not_launched: (behaviour.fault == Some(Fault::NotLaunched)).then(|| NOT_LAUNCHED.into()),
             asked: (params.trials.len() + fresh.as_ref().map_or(0, |fresh| fresh.trials().len())) as u32,
-            fresh: fresh.as_ref().filter(|_| behaviour.fault.is_none()).map(FreshTrials::observed),
-            trials: if behaviour.fault.is_none() { trials.collect() } else { vec![] },
-            determinism: if behaviour.fault.is_none() { Determinism::Stable } else { Determinism::Unknown },
+            fresh: fresh.as_ref().filter(|_| is_compared).map(FreshTrials::observed),
+            trials: if is_compared { trials.collect() } else { vec![] },
+            determinism: if is_compared { Determinism::Stable } else { Determinism::Unknown },
             unconfined: vec![],
             ran_as: at.provenance.device.to_string(),
         };
@@ -325,7 +329,7 @@ pub(crate) fn baseline(task: &Task) -> Response {
             runs: params.runs(),
             versions: [("torch".to_string(), "2.11.0".to_string())].into(),
             compared: VerifyObservation::begun(false, params.champion.trials.len() as u32, device),
-            converted: [].into(),
+            converted: rule.converted.clone(),
             pairs: PairsObserved::default(),
             device_ns: vec![],
             champion_ns: vec![],
@@ -334,7 +338,7 @@ pub(crate) fn baseline(task: &Task) -> Response {
         };
         if let Some(raised) = &rule.raises {
             seen.versions.clear();
-            seen.compared.findings.push(Finding::new(FindingKind::Exited, raised.clone()));
+            seen.compared.findings.push(Finding::new(rule.finds, raised.clone()));
             return at.done(task, &seen, None, "0 blocks".into());
         }
         let written = || params.champion.problem.tensors.iter().filter(|t| t.role != Role::Input);

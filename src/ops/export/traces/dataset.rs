@@ -1,6 +1,7 @@
 //! The dataset of a package: its files as they were, what they say, and the solutions that are added to them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::{DatasetFault, TracesError};
 use crate::Error;
@@ -8,7 +9,7 @@ use crate::import::traces::SET;
 use kforge_foundation::base::Digest;
 use kforge_pipeline::release::traces::{AUTHOR, OwnSolution};
 use kforge_project::source::import::traces::{
-    InputFrom, Parts, SIDECAR, Set, Solution, Workload, kernel_text, sets, solution_folder,
+    Parts, SIDECAR, Set, Solution, Workload, belongs, kernel_text, sets, solution_folder,
 };
 use kforge_project::workspace::Member;
 use kforge_project::workspace::find::MANIFEST;
@@ -23,6 +24,8 @@ pub(super) struct Dataset {
     /// New solutions by path.
     pub(super) new: BTreeMap<String, String>,
     parts: Parts,
+    /// Where the package keeps its files.
+    root: PathBuf,
     /// The package's manifest.
     manifest: String,
 }
@@ -47,7 +50,7 @@ pub(super) struct SolvedKernel {
     pub(super) language: Language,
     /// Its source file.
     pub(super) source: String,
-    /// What it launches first.
+    /// What it launches first, or what is called of it.
     pub(super) entry: String,
     /// The variant's label.
     pub(super) variant: String,
@@ -68,7 +71,7 @@ impl Dataset {
         for entry in walkdir::WalkDir::new(&root).sort_by_file_name() {
             let entry = entry.map_err(|e| changed(std::io::Error::from(e).into()))?;
             let Ok(path) = entry.path().strip_prefix(&root) else { continue };
-            if let (Some(name), true) = (path.to_str(), entry.file_type().is_file()) {
+            if let (Some(name), true) = (path.to_str().filter(|name| belongs(name)), entry.file_type().is_file()) {
                 let text = std::fs::read_to_string(entry.path()).map_err(|e| changed(e.into()))?;
                 files.insert(name.to_string(), text);
             }
@@ -83,7 +86,7 @@ impl Dataset {
             Err(why) => return Err(changed(DatasetFault::Malformed(why.clone())).into()),
         };
         let manifest = std::fs::read_to_string(member.folder.join(MANIFEST)).map_err(|e| changed(e.into()))?;
-        Ok(Some(Dataset { name: parts.definition.name.clone(), set, new: BTreeMap::new(), parts, manifest }))
+        Ok(Some(Dataset { name: parts.definition.name.clone(), set, new: BTreeMap::new(), parts, root, manifest }))
     }
 
     /// Whether it has SOL-ExecBench's form.
@@ -91,14 +94,13 @@ impl Dataset {
         self.beside().is_some()
     }
 
-    /// The files with inputs that its workloads name.
-    pub(super) fn blobs(&self) -> Vec<String> {
-        let inputs = self.parts.workloads.iter().flat_map(|workload| &workload.inputs);
-        let paths = inputs.filter_map(|(_, from)| match from {
-            InputFrom::Safetensors { path } => Some(path.clone()),
-            _ => None,
-        });
-        paths.collect()
+    /// The files with inputs that its workloads name: the place of each in the dataset, and where the package has it; none if it does not have it.
+    pub(super) fn blobs(&self) -> Vec<(String, Option<PathBuf>)> {
+        let of = |(path, places): (&str, Vec<String>)| {
+            let own = places.into_iter().map(|place| (self.root.join(&place), place)).find(|(at, _)| at.is_file());
+            own.map_or((path.to_string(), None), |(at, place)| (place, Some(at)))
+        };
+        self.set.blobs().into_iter().map(of).collect()
     }
 
     /// The workload of a shape.
@@ -171,7 +173,7 @@ impl Dataset {
         let own = OwnSolution {
             name: name.clone(),
             definition: self.name.clone(),
-            language: if kernel.language == Language::Triton { "triton" } else { "cuda" }.into(),
+            language: kernel.language,
             entry: (kernel.source.clone(), kernel.entry.clone()),
             sources: kernel.files.clone(),
             variant: kernel.variant.clone(),

@@ -23,7 +23,7 @@ use kforge_types::record::kind::baseline::documents::{BaselineObserved, RatePara
 use kforge_types::record::params::{JudgeParams, Judgement};
 use kforge_types::record::spec::Tree;
 use kforge_types::record::timing::BenchObserved;
-use kforge_types::record::{StepKind, Verdict, VerifyObservation};
+use kforge_types::record::{Finding, FindingKind, StepKind, Verdict, VerifyObservation};
 
 /// What is known of a solution at a shape.
 pub(in crate::export) struct Found {
@@ -372,11 +372,19 @@ impl<'a> Steps<'a, '_, '_> {
         let observed = self.from(node, "observation")?;
         let seen: BaselineObserved = self.output(&observed.id, "observation")?;
         let params: RateParams = serde_json::from_value(node.params.clone()).ok()?;
+        let wrong_values = has_wrong_values(&seen.compared, &params.tolerance);
+        // As a baseline its outputs are converted before they are compared. As a solution it owes the type that the definition declares.
+        let typed: Vec<Finding> = seen.converted.iter().map(|(output, given)| wrong_type(output, given)).collect();
+        let (mut verdict, mut explanation, mut observation) = (rating.verdict, rating.explanation, seen.compared);
+        if let (Some(first), false) = (typed.first(), matches!(verdict, Verdict::Fail(_))) {
+            (verdict, explanation) = (Verdict::Fail(first.message.clone()), String::new());
+        }
+        observation.findings.extend(typed);
         let of = Judged {
-            wrong_values: has_wrong_values(&seen.compared, &params.tolerance),
-            observation: Some(seen.compared),
-            verdict: rating.verdict,
-            explanation: rating.explanation,
+            wrong_values,
+            observation: Some(observation),
+            verdict,
+            explanation,
             time_ns: rating.device_ns,
             samples_ns: seen.device_ns,
             reference: None,
@@ -398,6 +406,7 @@ fn solved(kernel: &Kernel, node: &Node, variant: &str, files: Option<BTreeMap<St
         LaunchAction::Kernel { entry, .. } => Some(entry.value.clone()),
         _ => None,
     });
+    let entry = kernel.torch.as_ref().map(|torch| torch.function.clone()).or(entry);
     let files = files.filter(|files| node.labels.round.is_none() && files.contains_key(&kernel.source));
     match (files, entry) {
         (Some(files), Some(entry)) => Solved::Kernel(Box::new(SolvedKernel {
@@ -410,6 +419,11 @@ fn solved(kernel: &Kernel, node: &Node, variant: &str, files: Option<BTreeMap<St
         })),
         _ => Solved::Written,
     }
+}
+
+/// The finding of an output that is given in another type than the operator declares.
+fn wrong_type(output: &str, given: &str) -> Finding {
+    Finding::new(FindingKind::WrongType, format!("returned `{output}` as {given}, which is not its declared type"))
 }
 
 /// Whether compared outputs are wrong, whatever else was found.

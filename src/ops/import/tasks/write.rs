@@ -18,8 +18,12 @@ pub(in crate::import) fn root(output: &Path, first: &Path) -> Result<Option<Path
     Ok(Some(manifest))
 }
 
-/// Writes a package: its files by path. Returns the workspace that it joined.
-pub(in crate::import) fn package(folder: &Path, files: &[(&str, &str)]) -> Result<Option<Surroundings>, Error> {
+/// Writes a package: its texts by path, and copies of files. Returns the workspace that it joined.
+pub(in crate::import) fn package(
+    folder: &Path,
+    files: &[(&str, &str)],
+    copies: &[(String, PathBuf)],
+) -> Result<Option<Surroundings>, Error> {
     let above = folder.parent().unwrap_or(folder);
     std::fs::create_dir_all(above).map_err(Error::write(above))?;
     let unfinished =
@@ -29,6 +33,12 @@ pub(in crate::import) fn package(folder: &Path, files: &[(&str, &str)]) -> Resul
         let place = path.parent().unwrap_or(unfinished.path());
         std::fs::create_dir_all(place).map_err(Error::write(place))?;
         write_atomically(&path, text.as_bytes(), false).map_err(Error::write(&path))?;
+    }
+    for (name, from) in copies {
+        let path = unfinished.path().join(name);
+        let place = path.parent().unwrap_or(unfinished.path());
+        std::fs::create_dir_all(place).map_err(Error::write(place))?;
+        std::fs::copy(from, &path).map_err(Error::write(&path))?;
     }
     open(unfinished.path()).map_err(Error::write(unfinished.path()))?;
     std::fs::rename(unfinished.path(), folder).map_err(Error::write(folder))?;

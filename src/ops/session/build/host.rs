@@ -103,6 +103,7 @@ impl Hosted {
                 package: &member.package,
                 sources: sources.sources,
                 references: sources.references,
+                stored: sources.stored,
                 include: sources.include,
                 toolchains,
                 tried: rounds

@@ -304,6 +304,7 @@ mod tests {
             dims,
             params: BTreeMap::from([("causal".to_string(), Scalar::Bool(false))]),
             tolerance: None,
+            stored: BTreeMap::new(),
         }
     }
 

@@ -94,6 +94,9 @@ fn each_verdict_has_its_status() {
         (FindingKind::OutOfBounds, Status::RuntimeError, Status::RuntimeError),
         (FindingKind::LaunchRefused, Status::RuntimeError, Status::RuntimeError),
         (FindingKind::NoProgress, Status::Timeout, Status::Timeout),
+        (FindingKind::WrongForm, Status::RuntimeError, Status::RuntimeError),
+        (FindingKind::WrongShape, Status::IncorrectShape, Status::IncorrectShape),
+        (FindingKind::WrongType, Status::IncorrectDtype, Status::IncorrectDtype),
         (FindingKind::KeepsState, Status::RuntimeError, Status::RewardHack),
         (FindingKind::Unwritten, Status::IncorrectNumerical, Status::IncorrectNumerical),
     ] {
@@ -101,6 +104,9 @@ fn each_verdict_has_its_status() {
         assert_eq!(status(&fail, &observation, true, false), Ok(plain), "{kind:?}");
         assert_eq!(status(&fail, &observation, true, true), Ok(extended), "{kind:?}");
     }
+    // What says less of the outputs is said first.
+    let both = observed(&[1.0], &[1.0], &[FindingKind::WrongType, FindingKind::WrongShape]);
+    assert_eq!(status(&fail, &both, false, false), Ok(Status::IncorrectShape));
     // Its outputs were right until it was timed.
     assert_eq!(status(&fail, &right, false, true), Ok(Status::RewardHack));
     assert_eq!(status(&fail, &right, false, false), Ok(Status::RuntimeError));
@@ -147,7 +153,7 @@ fn a_kernel_is_a_solution_that_names_one_of_its_sources() {
     let own = OwnSolution {
         name: "kforge_k_1".into(),
         definition: "gemm".into(),
-        language: "cuda".into(),
+        language: Language::Cuda,
         entry: ("k.cu".into(), "ours::k<BLOCK>".into()),
         sources: [("k.cu".to_string(), "// k\n".to_string())].into(),
         variant: "BLOCK=64".into(),
@@ -156,6 +162,14 @@ fn a_kernel_is_a_solution_that_names_one_of_its_sources() {
     let value: Value = serde_json::from_str(&own.text()).unwrap();
     assert_eq!(value["spec"]["entry_point"], "k.cu::k");
     assert_eq!(value["kforge"], json!({ "kernel": "[kernel.solution]\n", "variant": "BLOCK=64" }));
+    assert_eq!((&value["spec"]["language"], &value["spec"]["dependencies"]), (&json!("cuda"), &json!([])));
+    let called = OwnSolution { language: Language::Torch, entry: ("k.py".into(), "ModelNew".into()), ..own };
+    let value: Value = serde_json::from_str(&called.text()).unwrap();
+    let spec = json!({
+        "language": "python", "target_hardware": ["cuda"], "entry_point": "k.py::ModelNew", "dependencies": ["torch"],
+        "destination_passing_style": false,
+    });
+    assert_eq!(value["spec"], spec);
 }
 
 fn verdict() -> impl Strategy<Value = Verdict> {
@@ -174,6 +188,8 @@ fn kind() -> impl Strategy<Value = FindingKind> {
         Just(FindingKind::OrderDependent),
         Just(FindingKind::KeepsState),
         Just(FindingKind::NoProgress),
+        Just(FindingKind::WrongShape),
+        Just(FindingKind::WrongType),
         Just(FindingKind::LaunchRefused),
         Just(FindingKind::ExitedBeforeBarrier),
     ]

@@ -195,6 +195,7 @@ fn of_shape(target: &TargetReport, shape: &ShapeReport, class: &str) -> TestCase
     facts.extend(shape.unconfined.iter().map(|why| format!("unconfined: {why}")));
     facts.extend(shape.worst.map(|worst| format!("largest error {}", of_allowed(worst, 1))));
     facts.extend(shape.no_fresh.iter().map(|why| format!("no fresh trial: {why}")));
+    facts.extend(shape.known_inputs.iter().map(|input| format!("known to candidates: {input}")));
     facts.extend(shape.not_confirmed.iter().map(|why| format!("not confirmed: {why}")));
     if let Some(time) = time {
         let one = |name: &str, ns: Option<f64>| ns.map(|ns| format!("{name} median {ns:.1} ns"));

@@ -36,6 +36,7 @@ fn shape(name: &str, variant: &str, verdict: Verdict) -> ShapeReport {
         unconfined: vec![],
         worst: None,
         no_fresh: None,
+        known_inputs: vec![],
         confirmed: false,
         not_confirmed: None,
         diagnoses: vec![],

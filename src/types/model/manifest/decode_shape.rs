@@ -9,8 +9,8 @@ use super::check::is_by_key;
 use super::read::Reader;
 use crate::model::dtype::suggest as suggest_dtype;
 use crate::model::expr::list;
-use crate::model::operator::{Operator, Shape, ShapeRole, ToleranceDecl};
-use crate::model::{DType, Nonfinite, Place, Scalar, Text, Tolerance};
+use crate::model::operator::{Operator, Shape, ShapeRole, StoredTensor, ToleranceDecl};
+use crate::model::{DType, Nonfinite, Place, Role, Scalar, Text, Tolerance};
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::diag::closest;
 
@@ -22,6 +22,7 @@ pub(crate) struct RawShape {
     values: Vec<(Text, Scalar, Place)>,
     tolerance: Option<Option<ToleranceDecl>>,
     tolerance_keys: Vec<Text>,
+    stored: Vec<(Text, StoredTensor)>,
     /// Keys whose values could not be read.
     unread: Vec<String>,
 }
@@ -87,6 +88,7 @@ impl RawShape {
                 .iter()
                 .filter_map(|key| unknown_tolerance_key(key, operator.written().map(|t| t.name.as_str()))),
         );
+        let stored = self.stored(operator, &mut found);
         let shape = Shape {
             name: self.name.value.clone(),
             place: self.name.place.clone(),
@@ -94,8 +96,33 @@ impl RawShape {
             dims,
             params: bound,
             tolerance: self.tolerance.clone(),
+            stored,
         };
         (shape, found)
+    }
+
+    /// The tensors whose values are in a file. Each must be one that kernels read.
+    fn stored(&self, operator: &Operator, found: &mut Vec<Diagnostic>) -> BTreeMap<String, StoredTensor> {
+        let read = || operator.tensors.iter().filter(|t| t.role != Role::Output).map(|t| t.name.as_str());
+        let mut out = BTreeMap::new();
+        for (name, of) in &self.stored {
+            if !read().any(|known| known == name.value) {
+                if !operator.partial {
+                    let message = format!("operator `{}` has no input or inout `{name}`", operator.name);
+                    let error = name.place.error("manifest.unknown-tensor", message);
+                    let known: Vec<&str> = read().collect();
+                    found.push(error.expected(format!("one of {}", list(&known))).suggest(&name.value, known));
+                }
+                continue;
+            }
+            if operator.generate_inputs.is_some() {
+                let message = format!("`{name}` is from a file, and `generate_inputs` makes the inputs");
+                found.push(name.place.error("manifest.conflict", message).expected("one of the two"));
+                continue;
+            }
+            out.insert(name.value.clone(), of.clone());
+        }
+        out
     }
 
     /// Whether a dim is bound, possibly under a misspelt name, which is reported elsewhere.
@@ -186,6 +213,18 @@ impl Reader<'_> {
         Some(value)
     }
 
+    /// The tensors of a shape that are in files.
+    fn stored_tensors(&mut self, shape: &DeTable<'_>) -> Vec<(Text, StoredTensor)> {
+        let mut out = vec![];
+        for (name, value) in self.named(shape, "init") {
+            let Some(table) = value.get_ref().as_table() else { continue };
+            let (Some(file), Some(key)) = (self.text(table, "safetensors"), self.text(table, "key")) else { continue };
+            self.inside(&file);
+            out.push((name, StoredTensor { file, key: key.value }));
+        }
+        out
+    }
+
     pub(super) fn raw_shapes(&mut self, table: &DeTable<'_>) -> Vec<RawShape> {
         let mut out = vec![];
         for (name, value) in self.named(table, "shapes") {
@@ -198,9 +237,10 @@ impl Reader<'_> {
             };
             let stated = inner.get("tolerance").map(|v| self.tolerance(v));
             let (tolerance, tolerance_keys) = stated.map_or((None, vec![]), |(t, keys)| (Some(t), keys));
+            let stored = self.stored_tensors(inner);
             let (mut values, mut unread) = (vec![], vec![]);
             for (key, value) in self.keys(inner) {
-                if matches!(key.as_str(), "role" | "tolerance") {
+                if matches!(key.as_str(), "role" | "tolerance" | "init") {
                     continue;
                 }
                 match self.scalar_or_constant(value) {
@@ -208,7 +248,7 @@ impl Reader<'_> {
                     None => unread.push(key.value),
                 }
             }
-            out.push(RawShape { name, role, values, tolerance, tolerance_keys, unread });
+            out.push(RawShape { name, role, values, tolerance, tolerance_keys, stored, unread });
         }
         out
     }

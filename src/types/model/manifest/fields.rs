@@ -280,8 +280,22 @@ static SHAPE: Spec = Spec {
     fields: &[
         opt("role", Ty::Words(&["verify", "bench", "holdout"], &[]), "what the shape is for; default verify"),
         opt("tolerance", TOLERANCES, "replaces the operator's tolerance"),
+        opt(
+            "init",
+            Ty::Map("input or inout", &Ty::Table(&STORED)),
+            "inputs and inouts whose values are in a file, the same in every trial",
+        ),
     ],
     rest: Some(("dim or param", Ty::Any(&[Ty::Number, Ty::Bool]))),
+};
+
+static STORED: Spec = Spec {
+    doc: "A tensor of a file in safetensors format.",
+    fields: &[
+        req("safetensors", Ty::Str("a file of the package"), "the file, relative to the manifest"),
+        req("key", STR, "the name of the tensor in the file"),
+    ],
+    rest: None,
 };
 
 static DECISION: Spec = Spec {

@@ -10,7 +10,7 @@ use kforge_foundation::base::{Diagnostic, Severity};
 const CHECK_NAMES: [&str; 2] = ["got", "want"];
 
 /// Names that have a meaning in expressions besides the names that an operator declares.
-const RESERVED: [&str; 17] = [
+const RESERVED: [&str; 18] = [
     "and",
     "or",
     "not",
@@ -25,6 +25,7 @@ const RESERVED: [&str; 17] = [
     "target",
     "arch",
     "role",
+    "init",
     SM_COUNT,
     OCCUPANCY,
     "tolerance",

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::definition::{Definition, Workload};
+use super::definition::{Definition, InputFrom, Workload};
 use super::json::{Field, Json, Malformed};
 use super::solution::Solution;
 
@@ -111,6 +111,35 @@ fn kind(path: &str) -> Option<Kind> {
 
 fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+impl Set {
+    /// The files with inputs that its workloads name, each with the places in the dataset where it may be. None if a part is malformed.
+    pub fn blobs(&self) -> Vec<(&str, Vec<String>)> {
+        let workloads = self.parts.iter().flat_map(|parts| &parts.workloads);
+        let mut paths: Vec<&str> = workloads
+            .flat_map(|workload| &workload.inputs)
+            .filter_map(|(_, from)| match from {
+                InputFrom::Safetensors { path, .. } => Some(path.as_str()),
+                _ => None,
+            })
+            .collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths.into_iter().map(|path| (path, self.places(path))).collect()
+    }
+
+    /// The places in the dataset at which a file may be that a workload names: below the dataset's folder, or below that of the definition. None if the path leads
+    /// elsewhere.
+    pub fn places(&self, path: &str) -> Vec<String> {
+        let path = path.strip_prefix("./").unwrap_or(path);
+        let is_plain = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0']);
+        if !path.split('/').all(is_plain) {
+            return vec![];
+        }
+        let beside = (!folder(&self.path).is_empty()).then(|| format!("{}/{path}", folder(&self.path)));
+        [path.to_string()].into_iter().chain(beside).collect()
+    }
 }
 
 /// Sorts the files of a dataset, given by path, by definition. Files that are no part of the form are passed over.

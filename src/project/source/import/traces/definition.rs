@@ -69,6 +69,8 @@ pub enum InputFrom {
     Safetensors {
         /// Its path in the dataset.
         path: String,
+        /// The name of the tensor in it.
+        key: String,
     },
     /// A function of the definition.
     Custom,
@@ -208,8 +210,8 @@ fn input_from(field: &Field<'_>) -> Result<InputFrom, Malformed> {
         "random" => InputFrom::Random,
         "custom" => InputFrom::Custom,
         "safetensors" => {
-            field.need("tensor_key")?.text()?;
-            InputFrom::Safetensors { path: field.need("path")?.text()?.to_string() }
+            let key = field.need("tensor_key")?.text()?.to_string();
+            InputFrom::Safetensors { path: field.need("path")?.text()?.to_string(), key }
         }
         "scalar" => {
             let value = field.need("value")?;

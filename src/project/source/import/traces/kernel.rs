@@ -4,10 +4,11 @@
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 /// The keys of a kernel that travel. A dataset must neither run a command nor name files of this machine.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "language",
     "source",
     "launch",
+    "call",
     "tune",
     "requires",
     "workspace",

@@ -1,5 +1,6 @@
 //! Writes the manifest of a definition.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::dataset::Parts;
@@ -31,6 +32,30 @@ pub struct DefinitionRequest<'a> {
     pub parts: &'a Parts,
     /// The names of the arguments of a function, given its source and its name, if it is defined there and all of them have names.
     pub arguments: &'a dyn Fn(&str, &str) -> Option<Vec<String>>,
+    /// The tensor with a name in a file that a workload names.
+    pub stored: &'a dyn Fn(&str, &str) -> Result<StoredInput, NotStored>,
+}
+
+/// Why there is no tensor. The text follows the name of the file.
+#[derive(Debug, thiserror::Error)]
+pub enum NotStored {
+    /// There is no such file.
+    #[error("is no file of the dataset")]
+    NoFile,
+    /// The file does not give it.
+    #[error(transparent)]
+    Unfit(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A tensor of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredInput {
+    /// The place of the file in the dataset.
+    pub place: String,
+    /// Its type, in kforge's word.
+    pub dtype: String,
+    /// Its extents, outermost first.
+    pub shape: Vec<u64>,
 }
 
 /// The manifest of a definition.
@@ -84,9 +109,9 @@ pub fn write_definition(request: &DefinitionRequest<'_>) -> Result<ImportedDefin
     }
     let _ = write!(out, "\n[operator.{operator}.shapes]\n");
     let mut shapes: Vec<(String, Vec<(String, i64)>)> = vec![];
-    let mut first = None;
+    let (mut first, mut known) = (None, BTreeSet::new());
     for workload in &request.parts.workloads {
-        match shape(definition, workload, floats) {
+        match shape(request, workload, floats, &mut known) {
             Ok((bound, dims)) => {
                 let _ = writeln!(out, "{} = {{ {bound} }}", workload.uuid);
                 shapes.push((workload.uuid.clone(), dims));
@@ -97,6 +122,11 @@ pub fn write_definition(request: &DefinitionRequest<'_>) -> Result<ImportedDefin
                 findings.push(Finding { kind: FindingKind::Workload, message, line: None });
             }
         }
+    }
+    if !known.is_empty() {
+        let names = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let message = format!("{names} has the values of files at some shapes: candidates can know them");
+        findings.push(Finding { kind: FindingKind::Inputs, message, line: None });
     }
     if shapes.is_empty() {
         let why = first.unwrap_or_else(|| "the dataset has none".into());
@@ -275,12 +305,14 @@ fn is_float(dtype: &str) -> bool {
     dtype.starts_with('f') || dtype == "bf16"
 }
 
-/// What a workload binds, as text, and its dims.
+/// What a workload binds, as text, and its dims. Inputs whose values are in files are added to those that are known.
 fn shape(
-    definition: &Definition,
+    request: &DefinitionRequest<'_>,
     workload: &Workload,
     floats: bool,
+    known: &mut BTreeSet<String>,
 ) -> Result<(String, Vec<(String, i64)>), Malformed> {
+    let definition = &request.parts.definition;
     let is_name = workload.uuid.starts_with(|c: char| c.is_ascii_alphanumeric())
         && workload.uuid.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     if !is_name {
@@ -292,6 +324,7 @@ fn shape(
         let value = value.ok_or_else(|| Malformed::new(format!("axes.{name}"), "is too large"))?;
         dims.push((name.clone(), value));
     }
+    let mut stored: Vec<(&String, String)> = vec![];
     let mut bound: Vec<String> = dims.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     for (name, from) in &workload.inputs {
         let Some(spec) = definition.input(name) else { continue };
@@ -299,14 +332,22 @@ fn shape(
         match (from, &spec.shape) {
             (InputFrom::Random, Some(_)) => {}
             (InputFrom::Scalar(value), None) => bound.push(format!("{name} = {}", scalar(&field, spec, value)?)),
-            (InputFrom::Safetensors { path }, _) => {
-                let message = format!("is `safetensors` (`{}`), and kforge draws inputs itself", one_line(path));
-                return Err(Malformed::new(format!("{field}.type"), message));
+            (InputFrom::Safetensors { path, key }, Some(extents)) => {
+                let wrong = |why: String| {
+                    Malformed::new(format!("{field}.path"), format!("names `{}`, which {why}", one_line(path)))
+                };
+                let found = (request.stored)(path, key).map_err(|why| wrong(why.to_string()))?;
+                agrees(definition, workload, (spec, extents), (&found, key)).map_err(wrong)?;
+                let file = text(&format!("{SIDECAR}/{}", found.place));
+                stored.push((name, format!("{name} = {{ safetensors = {file}, key = {} }}", text(key))));
+            }
+            (InputFrom::Safetensors { .. }, None) => {
+                return Err(Malformed::new(format!("{field}.type"), "is `safetensors` for a number"));
             }
             (InputFrom::Custom, _) => {
                 let by = definition.makes_inputs.as_deref().unwrap_or("a function");
                 let message =
-                    format!("is `custom`: `{}` makes it in PyTorch, and kforge draws inputs itself", one_line(by));
+                    format!("is `custom`: `{}` makes it, and kforge runs nothing of the dataset", one_line(by));
                 return Err(Malformed::new(format!("{field}.type"), message));
             }
             (InputFrom::Random, None) => {
@@ -320,8 +361,41 @@ fn shape(
     if let Some(allowed) = workload.tolerance.as_ref().filter(|_| floats) {
         bound.push(format!("tolerance = {}", tolerance(allowed)));
     }
+    if !stored.is_empty() {
+        let all: Vec<&str> = stored.iter().map(|(_, text)| text.as_str()).collect();
+        bound.push(format!("init = {{ {} }}", all.join(", ")));
+        known.extend(stored.iter().map(|(name, _)| (*name).clone()));
+    }
     bound.push("role = \"bench\"".into());
     Ok((bound.join(", "), dims))
+}
+
+/// Whether a tensor of a file is what the definition declares at a workload. The extents that are expressions are compared when the package is built.
+fn agrees(
+    definition: &Definition,
+    workload: &Workload,
+    (spec, extents): (&Spec, &[String]),
+    (found, key): (&StoredInput, &str),
+) -> Result<(), String> {
+    let extent = |part: &String| {
+        let bound = workload.axes.iter().find(|(name, _)| name == part).map(|(_, value)| *value);
+        let constant = || match definition.axes.iter().find(|(name, _)| name == part)?.1 {
+            Axis::Const(value) => Some(value),
+            _ => None,
+        };
+        part.parse().ok().or(bound).or_else(constant)
+    };
+    let wanted: Vec<Option<u64>> = extents.iter().map(extent).collect();
+    let is_same = wanted.len() == found.shape.len()
+        && wanted.iter().zip(&found.shape).all(|(wanted, found)| wanted.is_none_or(|wanted| wanted == *found));
+    let declared = dtype("", spec).unwrap_or(&spec.dtype);
+    if is_same && found.dtype == declared {
+        return Ok(());
+    }
+    let wanted = wanted.iter().zip(extents).map(|(value, name)| value.map_or(name.clone(), |value| value.to_string()));
+    let wanted = wanted.collect::<Vec<_>>().join(", ");
+    let (key, found_as, shape) = (one_line(key), &found.dtype, &found.shape);
+    Err(format!("has `{key}` as {found_as} of shape {shape:?}, expected {declared} of shape [{wanted}]"))
 }
 
 /// The tolerance of a workload.

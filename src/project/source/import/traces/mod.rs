@@ -7,7 +7,8 @@
 //! | an input with the shape null | a param that each shape binds |
 //! | a workload | a shape with the role `bench`, named by its uuid |
 //! | inputs that are `random`, `scalar` | drawn; bound by the shape |
-//! | inputs that are `safetensors`, `custom` | the workload is left out, with the reason |
+//! | inputs that are `safetensors` | the tensor of the file, at that shape |
+//! | inputs that are `custom` | the workload is left out, with the reason |
 //! | the tolerance of a workload | that of its shape |
 //! | a solution in Python or Triton that returns its outputs | a baseline |
 //! | a solution that kforge exported | a kernel |
@@ -27,5 +28,5 @@ pub use dataset::{Faulty, Parts, Set, Stray, StrayReason, belongs, sets};
 pub use definition::{Allowed, Axis, Definition, InputFrom, Spec, Workload};
 pub use json::{Json, Malformed};
 pub use kernel::kernel_text;
-pub use manifest::{DefinitionRequest, ImportedDefinition, SIDECAR, write_definition};
+pub use manifest::{DefinitionRequest, ImportedDefinition, NotStored, SIDECAR, StoredInput, write_definition};
 pub use solution::{KERNEL, Language, Solution, solution_folder};

@@ -68,12 +68,29 @@ fn arguments(source: &str, function: &str) -> Option<Vec<String>> {
     Some(rest.split_once(')')?.0.split(',').map(|name| name.trim().to_string()).filter(|n| !n.is_empty()).collect())
 }
 
+/// What stands for the files with inputs: `b` is what the definition declares, `short` is not, and there is no other.
+fn stored(path: &str, key: &str) -> Result<StoredInput, NotStored> {
+    let rows = match key {
+        "b" => 32,
+        "short" => 31,
+        _ => return Err(NotStored::Unfit(format!("has no tensor `{key}`, but `b`, `short`").into())),
+    };
+    let place = path.trim_start_matches("./").to_string();
+    Ok(StoredInput { place, dtype: "f16".into(), shape: vec![rows, 64] })
+}
+
 fn write(files: &BTreeMap<String, String>) -> Result<ImportedDefinition, String> {
     let (sets, strays) = sets(files);
     assert_eq!((sets.len(), strays.len()), (1, 0), "{strays:?}");
     let parts = sets[0].parts.as_ref().map_err(|why| why.to_string())?;
-    let request =
-        DefinitionRequest { package: "gemm_k_64", file: "ref.py", torch: Some("2.9"), parts, arguments: &arguments };
+    let request = DefinitionRequest {
+        package: "gemm_k_64",
+        file: "ref.py",
+        torch: Some("2.9"),
+        parts,
+        arguments: &arguments,
+        stored: &stored,
+    };
     write_definition(&request).map_err(|why| why.to_string())
 }
 
@@ -124,21 +141,63 @@ fn arguments_go_by_their_order() {
     assert!(done.text.contains(wanted), "{}", done.text);
 }
 
+/// A workload whose input is a tensor of a file.
+fn from_file(uuid: &str, input: &str, key: &str) -> Value {
+    let mut one = workload(uuid);
+    one["inputs"][input] = json!({ "type": "safetensors", "path": "./blob/b.safetensors", "tensor_key": key });
+    one
+}
+
 #[test]
-fn workloads_that_kforge_does_not_draw_are_left_out_by_name() {
-    let from_file = |uuid: &str| {
-        let mut one = workload(uuid);
-        one["inputs"]["B"] = json!({ "type": "safetensors", "path": "blob/b.safetensors", "tensor_key": "b" });
-        one
+fn an_input_of_a_file_is_that_of_the_shape() {
+    let done = written(&dataset(&gemm(), &(line(workload("a")) + &line(from_file("b", "B", "b"))), &[]));
+    let wanted = "b = { M = 16, N = 32, alpha = 2.0, init = { B = { safetensors = \"flashinfer-trace/blob/b.safetensors\", key = \"b\" } }, role = \"bench\" }";
+    assert!(done.text.lines().any(|own| own == wanted), "{wanted}\n{}", done.text);
+    let known = done.findings.iter().find(|f| f.kind == FindingKind::Inputs).unwrap();
+    assert_eq!(known.message, "`B` has the values of files at some shapes: candidates can know them");
+    // With workloads of this kind only, it is a package all the same.
+    assert_eq!(written(&dataset(&gemm(), &line(from_file("b", "B", "b")), &[])).shapes.len(), 1);
+}
+
+#[test]
+fn a_file_may_be_named_from_the_dataset_or_from_the_definition() {
+    let of = |path: &str| {
+        let mut one = workload("a");
+        one["inputs"]["B"] = json!({ "type": "safetensors", "path": path, "tensor_key": "b" });
+        let (sets, _) = sets(&dataset(&gemm(), &line(one), &[]));
+        sets[0].blobs().into_iter().map(|(path, places)| (path.to_string(), places)).collect::<Vec<_>>()
     };
-    let done = written(&dataset(&gemm(), &(line(workload("a")) + &line(from_file("b"))), &[]));
-    assert_eq!(done.shapes.len(), 1);
-    let left_out = done.findings.iter().find(|f| f.kind == FindingKind::Workload).unwrap();
-    assert_eq!(
-        left_out.message,
-        "the workload `b` is left out: `inputs.B.type` is `safetensors` (`blob/b.safetensors`), and kforge draws inputs itself"
-    );
-    let none = write(&dataset(&gemm(), &line(from_file("b")), &[])).unwrap_err();
+    let both = vec!["blob/b".to_string(), "definitions/gemm/blob/b".to_string()];
+    assert_eq!(of("./blob/b"), [("./blob/b".to_string(), both)]);
+    for elsewhere in ["/etc/passwd", "../b", "blob/../../b", "blob//b"] {
+        assert_eq!(of(elsewhere), [(elsewhere.to_string(), vec![])]);
+    }
+}
+
+#[test]
+fn workloads_whose_inputs_cannot_be_had_are_left_out_by_name() {
+    let cases = [
+        (
+            "B",
+            "short",
+            "`inputs.B.path` names `./blob/b.safetensors`, which has `short` as f16 of shape [31, 64], expected f16 of shape [32, 64]",
+        ),
+        (
+            "A",
+            "b",
+            "`inputs.A.path` names `./blob/b.safetensors`, which has `b` as f16 of shape [32, 64], expected f16 of shape [16, 64]",
+        ),
+        ("B", "c", "`inputs.B.path` names `./blob/b.safetensors`, which has no tensor `c`, but `b`, `short`"),
+        ("alpha", "b", "`inputs.alpha.type` is `safetensors` for a number"),
+    ];
+    for (input, key, why) in cases {
+        let lines = line(workload("a")) + &line(from_file("b", input, key));
+        let done = written(&dataset(&gemm(), &lines, &[]));
+        assert_eq!(done.shapes.len(), 1);
+        let left_out = done.findings.iter().find(|f| f.kind == FindingKind::Workload).unwrap();
+        assert_eq!(left_out.message, format!("the workload `b` is left out: {why}"));
+    }
+    let none = write(&dataset(&gemm(), &line(from_file("b", "B", "c")), &[])).unwrap_err();
     assert!(none.starts_with("`workloads` has none that can be imported: the workload `b`"), "{none}");
 }
 

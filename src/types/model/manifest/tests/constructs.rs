@@ -72,6 +72,22 @@ fn operators_bind_derived_dims_strides_inits_and_params() {
 }
 
 #[test]
+fn a_shape_states_the_inputs_that_are_in_files() {
+    let stored = "role = \"bench\", init = { x = { safetensors = \"blob/in.safetensors\", key = \"layer.x\" } } }";
+    let example = include_str!("example.toml").replace("role = \"bench\" }", stored);
+    let package = package(&example);
+    let operator = package.operator("rms_norm").unwrap();
+    let is_stored = |shape: &crate::model::operator::Shape| {
+        let problem = operator.bind(&operator.choices()[0], shape).unwrap();
+        let stored = problem.stored().map(|(t, file, key)| (t.name.clone(), file.to_string(), key.to_string()));
+        (problem.has_own_inputs(), stored.collect::<Vec<_>>())
+    };
+    let of = ("x".to_string(), "blob/in.safetensors".to_string(), "layer.x".to_string());
+    let found: Vec<_> = operator.shapes.iter().map(is_stored).collect();
+    assert!(found.contains(&(true, vec![of])) && found.contains(&(false, vec![])), "{found:?}");
+}
+
+#[test]
 fn references_are_builtins_with_attributes_or_functions() {
     let package = package(EVERYTHING);
     let attributes = BTreeMap::from([

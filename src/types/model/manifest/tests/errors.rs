@@ -262,7 +262,42 @@ const VALUES: [Case; 50] = [
     ("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\ncooperative = 1", "manifest.type", "1", "`true` or `false`"),
 ];
 
-const NAMES: [Case; 31] = [
+const NAMES: [Case; 36] = [
+    (
+        "role = \"bench\" }",
+        "role = \"bench\", init = { v = { safetensors = \"b\", key = \"v\" } } }",
+        "manifest.unknown-tensor",
+        "v",
+        "one of `w`, `x`",
+    ),
+    (
+        "role = \"bench\" }",
+        "role = \"bench\", init = { y = { safetensors = \"b\", key = \"v\" } } }",
+        "manifest.unknown-tensor",
+        "y",
+        "one of `w`, `x`",
+    ),
+    (
+        "role = \"bench\" }",
+        "role = \"bench\", init = { x = { safetensors = \"../b\", key = \"v\" } } }",
+        "manifest.path",
+        "\"../b\"",
+        "without `..`",
+    ),
+    (
+        "role = \"bench\" }",
+        "role = \"bench\", init = { x = { safetensors = \"b\" } } }",
+        "manifest.missing-key",
+        "x",
+        "`key`",
+    ),
+    (
+        "outputs.y = {",
+        "inputs.init = { dtype = \"T\", shape = [] }\noutputs.y = {",
+        "manifest.name",
+        "init",
+        "nothing else",
+    ),
     (
         "block = [\"BLOCK\"]",
         "block = [\"sm_count * 2\"]",
