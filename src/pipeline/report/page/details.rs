@@ -110,14 +110,17 @@ fn failures(h: &mut Html, seat: &Seat<'_>) {
         shape.diagnoses.iter().for_each(|found| h.leaf("p", &[], format!("{}: {}", found.output, found.text)));
     }
     for failure in seat.target.failures() {
-        h.leaf("p", &[("class", &"v bad")], format!("{} {}", Level::Failed.sign(), failure.line()));
+        h.open("p", &[("class", &"v bad")], |h| {
+            h.leaf("b", &[], Level::Failed.sign());
+            h.text(format!(" {}", failure.line()));
+        });
         let rest: Vec<&str> = failure.rest(seat.target).collect();
         if !rest.is_empty() {
             h.leaf("pre", &[], rest.join("\n"));
         }
-        h.leaf("small", &[], failure.named(NAMED));
+        h.leaf("p", &[("class", &"s")], failure.named(NAMED));
     }
 }
 
 /// How many steps that failed for one reason are named.
-const NAMED: usize = 8;
+const NAMED: usize = 3;
