@@ -199,6 +199,24 @@ fn a_copy_that_is_killed_before_its_call_answers_none() {
 }
 
 #[test]
+fn what_a_kept_process_starts_is_no_process_of_another_step() {
+    let Some(lab) = Lab::new() else { return };
+    assert_eq!(lab.run(&lab.server(), "").end, End::Exited(0));
+    let (own, kept) = (std::process::id(), kept_processes());
+    let (process, start) = (*kept.last().unwrap(), Instant::now());
+    let copy = loop {
+        match family::descendants(process)[..] {
+            [copy, ..] => break copy,
+            [] => assert!(start.elapsed() < MINUTE, "no copy waits for a call"),
+        }
+    };
+    let all = family::descendants(own);
+    assert!(all.contains(&process) && all.contains(&copy), "{all:?}");
+    let others = family::descendants_but(own, &kept);
+    assert!(!others.contains(&process) && !others.contains(&copy), "{others:?}");
+}
+
+#[test]
 fn no_call_changes_what_another_finds() {
     let Some(lab) = Lab::new() else { return };
     let server = lab.server().with_imports("import json", serde_json::Value::Null, vec![]);

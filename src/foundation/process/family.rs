@@ -34,7 +34,7 @@ pub fn descendants(of: u32) -> Vec<u32> {
 }
 
 /// The same without `spared` and everything below them. The children of a spared process are never listed, so one that starts meanwhile is not found either.
-fn descendants_but(of: u32, spared: &[u32]) -> Vec<u32> {
+pub fn descendants_but(of: u32, spared: &[u32]) -> Vec<u32> {
     let mut found: Vec<u32> = vec![];
     let mut next = 0;
     let mut parent = Some(of);

@@ -34,6 +34,7 @@ pub use memory::{Area, areas, bytes};
 
 use crate::machine::Machine;
 use crate::message::Response;
+use crate::python_server;
 use crate::task::{Task, failed};
 use kforge_foundation::base::count;
 use kforge_foundation::process::{Died, End, Rule, Talker, family, signal_name};
@@ -225,7 +226,9 @@ impl TorchProcess {
         let more = self.count_threads().saturating_sub(self.threads);
         // Orphans are adopted by this process.
         let is_new = |pid: &u32| *pid != talker.pid() && !self.others.contains(pid) && family::is_alive(*pid);
-        let processes = family::descendants(std::process::id()).iter().filter(|pid| is_new(pid)).count();
+        // The processes that wait for other steps make children at any time.
+        let waiting = python_server::kept_processes();
+        let processes = family::descendants_but(std::process::id(), &waiting).iter().filter(|pid| is_new(pid)).count();
         let what = match (more, processes) {
             (0, 0) => return None,
             (0, processes) => count(processes, "process"),

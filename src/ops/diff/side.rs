@@ -47,6 +47,14 @@ pub(super) struct Side {
     benches: BTreeMap<String, (Node, Spec)>,
 }
 
+/// What the disassembler gave.
+pub(crate) enum Disassembled {
+    /// The output.
+    Output(Vec<u8>),
+    /// Nothing, for this reason.
+    Missing(String),
+}
+
 impl<'a, 'p> Plan<'a, 'p> {
     pub(crate) fn of(session: &'a Session, opened: &'a Opened, ready: &'a Ready<'p>) -> Self {
         let (known, asked) = ready.with_services(session, opened, |services| {
@@ -186,19 +194,15 @@ impl<'a, 'p> Plan<'a, 'p> {
         if let Some(found) = self.step(&node.id).and_then(|(_, done)| self.document(done, "inspection")) {
             return Ok(found);
         }
-        let bytes =
-            self.disassembled(vec![node], "inspection", &|| {}).pop().expect("BUG: a step without an outcome")?;
-        serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+        match self.disassembled(vec![node], "inspection", &|| {}).pop().expect("BUG: a step without an answer") {
+            Disassembled::Output(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
+            Disassembled::Missing(why) => Err(why),
+        }
     }
 
     /// What steps give that run the disassembler on binaries of the plan, in their order; or why there is nothing. Calls `begun` before the first one runs, if any
     /// has to.
-    pub(crate) fn disassembled(
-        &self,
-        nodes: Vec<Node>,
-        output: &str,
-        begun: &dyn Fn(),
-    ) -> Vec<Result<Vec<u8>, String>> {
+    pub(crate) fn disassembled(&self, nodes: Vec<Node>, output: &str, begun: &dyn Fn()) -> Vec<Disassembled> {
         let prepared: Vec<Result<Node, String>> = nodes.into_iter().map(|node| self.prepared(node)).collect();
         // Steps of equal ids are one.
         let mut graph = BTreeMap::new();
@@ -215,7 +219,8 @@ impl<'a, 'p> Plan<'a, 'p> {
                 _ => why(done),
             })
         };
-        prepared.into_iter().map(of).collect()
+        let answer = |node| of(node).map_or_else(Disassembled::Missing, Disassembled::Output);
+        prepared.into_iter().map(answer).collect()
     }
 
     /// A step of no plan, which reads what is in the store.

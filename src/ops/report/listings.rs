@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Error;
-use crate::diff::side::{NO_CODE, Plan};
+use crate::diff::side::{Disassembled, NO_CODE, Plan};
 use crate::diff::{DiffRequest, Seat, seats};
 use crate::event::Event;
 use crate::session::build::Ready;
@@ -14,7 +14,7 @@ use crate::session::{Opened, Session};
 use kforge_engine::Node;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::Report;
-use kforge_pipeline::report::page::listings::{Listing, Place, compared};
+use kforge_pipeline::report::page::listings::{Code, Listing, Place, compared};
 use kforge_project::workspace::select::SelectionArgs;
 
 /// Why nothing is disassembled after an edit.
@@ -32,7 +32,7 @@ pub(super) fn listings(session: &Session, report: &Report) -> BTreeMap<Place, Ve
     for (place, target) in Place::all(report).filter(|(_, target)| !target.machine.is_empty()) {
         for variant in compared(target) {
             match target.stale.is_some() {
-                true => add(&mut out, (place.clone(), variant.into()), Err(EDITED.into())),
+                true => add(&mut out, (place.clone(), variant.into()), Code::Missing(EDITED.into())),
                 false => wanted.push((place.clone(), variant.into())),
             }
         }
@@ -41,17 +41,17 @@ pub(super) fn listings(session: &Session, report: &Report) -> BTreeMap<Place, Ve
         return out;
     }
     let codes = codes(&session.without_network(), &wanted);
-    let codes = codes.unwrap_or_else(|error| wanted.iter().map(|_| Err(error.to_string())).collect());
+    let codes = codes.unwrap_or_else(|error| wanted.iter().map(|_| Code::Missing(error.to_string())).collect());
     wanted.into_iter().zip(codes).for_each(|(wanted, code)| add(&mut out, wanted, code));
     out
 }
 
-fn add(out: &mut BTreeMap<Place, Vec<Listing>>, (place, variant): Wanted, code: Result<String, String>) {
+fn add(out: &mut BTreeMap<Place, Vec<Listing>>, (place, variant): Wanted, code: Code) {
     out.entry(place).or_default().push(Listing { variant, code });
 }
 
 /// The disassembly of each variant, or the reason.
-fn codes(session: &Session, wanted: &[Wanted]) -> Result<Vec<Result<String, String>>, Error> {
+fn codes(session: &Session, wanted: &[Wanted]) -> Result<Vec<Code>, Error> {
     looking(session)?.plan(session, |opened, ready| Ok(disassemble(session, opened, ready, wanted)))
 }
 
@@ -64,12 +64,7 @@ fn looking(session: &Session) -> Result<Looking, Error> {
     Ok(last.unwrap_or(everything))
 }
 
-fn disassemble(
-    session: &Session,
-    opened: &Opened,
-    ready: &Ready<'_>,
-    wanted: &[Wanted],
-) -> Vec<Result<String, String>> {
+fn disassemble(session: &Session, opened: &Opened, ready: &Ready<'_>, wanted: &[Wanted]) -> Vec<Code> {
     let plan = Plan::of(session, opened, ready);
     let names = |name: fn(&Place) -> &String| wanted.iter().map(|(place, _)| name(place).clone()).collect();
     let (kernels, targets): (BTreeSet<String>, BTreeSet<String>) =
@@ -85,10 +80,12 @@ fn disassemble(
     let number = nodes.len();
     let begun = || session.reporter.event(&Event::Disassembling(number));
     let mut found = plan.disassembled(nodes, "listing", &begun).into_iter();
-    let code = |step: Result<Node, String>| {
-        step?;
-        let bytes = found.next().expect("BUG: a step without an answer")?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let code = |step: Result<Node, String>| match step {
+        Err(why) => Code::Missing(why),
+        Ok(_) => match found.next().expect("BUG: a step without an answer") {
+            Disassembled::Output(bytes) => Code::Text(String::from_utf8_lossy(&bytes).into_owned()),
+            Disassembled::Missing(why) => Code::Missing(why),
+        },
     };
     steps.into_iter().map(code).collect()
 }

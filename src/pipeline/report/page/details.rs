@@ -79,7 +79,7 @@ pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], listings: Option<&Listin
 const AROUND: usize = 320;
 
 /// How many steps that failed for one reason are named.
-const NAMED: usize = 8;
+const NAMED: usize = 3;
 
 /// How much is shown of what fails.
 #[derive(Debug, Clone, Copy)]
@@ -164,12 +164,15 @@ fn failures(h: &mut Html, seat: &Seat<'_>, most: Texts) {
     }
     let failures = seat.target.failures();
     for failure in failures.iter().take(most.failures) {
-        h.leaf("p", &[("class", &"v bad")], format!("{} {}", Level::Failed.sign(), failure.line()));
+        h.open("p", &[("class", &"v bad")], |h| {
+            h.leaf("b", &[], Level::Failed.sign());
+            h.text(format!(" {}", failure.line()));
+        });
         let rest: Vec<&str> = failure.rest(seat.target).collect();
         if !rest.is_empty() {
             explain(h, &rest.join("\n"));
         }
-        h.leaf("small", &[], failure.named(NAMED));
+        h.leaf("p", &[("class", &"s")], failure.named(NAMED));
     }
     let beyond = |all: usize| all.saturating_sub(most.failures);
     let more = beyond(failed().count()) + beyond(failures.len());

@@ -38,8 +38,17 @@ pub struct Place {
 pub struct Listing {
     /// The variant.
     pub variant: String,
-    /// The text of the disassembler, or why there is none.
-    pub code: Result<String, String>,
+    /// Its code.
+    pub code: Code,
+}
+
+/// The code of a variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Code {
+    /// The text of the disassembler.
+    Text(String),
+    /// There is none, for this reason.
+    Missing(String),
 }
 
 /// What is beside a page.
@@ -107,7 +116,8 @@ fn named(h: &mut Html, seat: &Seat<'_>, listing: &Listing) {
 /// Links from a kernel's details to its disassembly, and why variants have none.
 pub(super) fn links(h: &mut Html, seat: &Seat<'_>, listings: &Listings) {
     let Some(all) = listings.of.get(&Place::of(seat)) else { return };
-    let (found, missing): (Vec<&Listing>, Vec<&Listing>) = all.iter().partition(|listing| listing.code.is_ok());
+    let (found, missing): (Vec<&Listing>, Vec<&Listing>) =
+        all.iter().partition(|listing| matches!(listing.code, Code::Text(_)));
     let names = |h: &mut Html, of: &[&Listing]| {
         for (at, listing) in of.iter().enumerate() {
             h.text(if at == 0 { "" } else { ", " });
@@ -124,7 +134,7 @@ pub(super) fn links(h: &mut Html, seat: &Seat<'_>, listings: &Listings) {
     }
     let mut reasons: Vec<(&str, Vec<&Listing>)> = vec![];
     for listing in missing {
-        let Err(why) = &listing.code else { continue };
+        let Code::Missing(why) = &listing.code else { continue };
         match reasons.iter_mut().find(|(known, _)| known == why) {
             Some((_, of)) => of.push(listing),
             None => reasons.push((why, vec![listing])),
@@ -144,7 +154,7 @@ pub fn sidecar(report: &Report, listings: &Listings) -> Option<String> {
     let seats = seats(report);
     let found = |seat: &Seat<'_>| -> Vec<&Listing> {
         let all = listings.of.get(&Place::of(seat));
-        all.into_iter().flatten().filter(|listing| listing.code.is_ok()).collect()
+        all.into_iter().flatten().filter(|listing| matches!(listing.code, Code::Text(_))).collect()
     };
     let all: Vec<(&Seat<'_>, Vec<&Listing>)> =
         seats.iter().map(|seat| (seat, found(seat))).filter(|(_, found)| !found.is_empty()).collect();
@@ -172,7 +182,7 @@ fn code(h: &mut Html, seat: &Seat<'_>, all: &[&Listing], open: bool) {
         });
         h.open("div", &[("class", &"b")], |h| {
             for listing in all {
-                let Ok(text) = &listing.code else { continue };
+                let Code::Text(text) = &listing.code else { continue };
                 h.open("section", &[], |h| {
                     h.open("h3", &[], |h| named(h, seat, listing));
                     let (shown, left_out) = shown(text);
@@ -239,7 +249,7 @@ mod tests {
     use super::*;
 
     /// The listings of a report, each of which is `code`.
-    fn listings(report: &Report, code: &Result<String, String>) -> Listings {
+    fn listings(report: &Report, code: &Code) -> Listings {
         let of = Place::all(report).map(|(place, target)| {
             let of = |variant: &str| Listing { variant: variant.into(), code: code.clone() };
             (place, compared(target).into_iter().map(of).collect())
@@ -252,7 +262,7 @@ mod tests {
     #[test]
     fn a_page_links_to_the_code_beside_it_and_each_link_leads_to_its_kernel() {
         let report = synthetic(3);
-        let listings = listings(&report, &Ok(CODE.into()));
+        let listings = listings(&report, &Code::Text(CODE.into()));
         let page = Page::read(&page_beside(&report, &listings));
         let beside = Page::read(&sidecar(&report, &listings).unwrap());
         let links: Vec<&str> =
@@ -272,7 +282,7 @@ mod tests {
     #[test]
     fn without_code_a_page_says_why_once_and_nothing_is_beside_it() {
         let report = synthetic(1);
-        let listings = listings(&report, &Err("the disassembler is not installed here".into()));
+        let listings = listings(&report, &Code::Missing("the disassembler is not installed here".into()));
         assert_eq!(sidecar(&report, &listings), None);
         let page = Page::read(&page_beside(&report, &listings));
         assert!(page.links.iter().all(|link| link.starts_with('#')));
@@ -286,7 +296,7 @@ mod tests {
         let hostile = "</pre><script>alert(1)</script><img src=x>\u{202e}";
         report.packages[0].kernels[0].name = hostile.into();
         let listings =
-            Listings { file: "javascript:alert(1).sass.html".into(), ..listings(&report, &Ok(hostile.into())) };
+            Listings { file: "javascript:alert(1).sass.html".into(), ..listings(&report, &Code::Text(hostile.into())) };
         let text = sidecar(&report, &listings).unwrap();
         let read = Page::read(&text);
         assert_eq!(read.elements.iter().filter(|name| *name == "script").count(), 1, "its own");
