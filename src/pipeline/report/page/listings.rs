@@ -248,7 +248,7 @@ mod tests {
     use super::super::tests::synthetic::synthetic;
     use super::*;
 
-    /// The listings of a report, each of which is `code`.
+    /// The listings of a report; each is `code`.
     fn listings(report: &Report, code: &Code) -> Listings {
         let of = Place::all(report).map(|(place, target)| {
             let of = |variant: &str| Listing { variant: variant.into(), code: code.clone() };

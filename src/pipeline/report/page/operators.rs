@@ -1,4 +1,4 @@
-//! Operators whose reference or tolerance is wrong or decides nothing, or of which calibration noted something. Knows the document.
+//! Operators whose reference or tolerance is wrong or decides nothing, and what calibration noted about operators. Knows the document.
 
 use super::super::document::{OperatorReport, Report};
 use super::html::Html;
