@@ -22,6 +22,7 @@ mod implausible;
 mod in_torch;
 mod lab;
 mod many;
+mod own_inputs;
 mod packaged;
 mod packaged_again;
 mod packaged_fatbins;
@@ -42,6 +43,8 @@ mod rebuilt_and_rerun;
 mod server;
 #[path = "../installed/compiler_survey.rs"]
 mod compiler_survey;
+#[path = "../installed/python.rs"]
+mod installed_python;
 #[path = "../installed/folders.rs"]
 mod folders;
 mod restored;
@@ -51,7 +54,6 @@ mod searched;
 mod selected;
 mod split;
 mod standing;
-mod stored;
 mod traced;
 mod travel;
 mod trusted;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::context::{Planner, Scope};
 use super::memory;
 use super::node_builder::{ABLATION, NodeBuilder};
-use super::operators::{Case, with_inputs};
+use super::operators::Case;
 use super::variants::PlannedVariant;
 use kforge_foundation::base::Diagnostic;
 use kforge_numerics::reference::cost;
@@ -90,8 +90,8 @@ impl Planner<'_> {
             .build("", &compile, &inspect)
             .device(self.observed(scope), true)
             .unless(self.no_device(scope));
-        let inputs = self.stored(scope.package, &case.problem);
-        Ok(self.add(with_inputs(node, inputs).done()))
+        let functions = self.input_functions(scope.package, &case.problem);
+        Ok(self.add(functions.read_by(node).done()))
     }
 }
 

@@ -67,14 +67,27 @@ impl OwnFunctions {
     #[must_use]
     pub fn read_by(&self, node: NodeBuilder) -> NodeBuilder {
         let node = self.tree.iter().fold(node, |node, tree| node.tree("tree:reference", *tree));
-        let node = with_inputs(node, self.inputs);
+        let node = self.inputs.iter().fold(node, |node, tree| node.tree("tree:inputs", *tree));
         self.tools.iter().fold(node, |node, (name, tool)| node.tool(name, tool))
     }
 }
 
-/// Adds the files that hold values of inputs to a step that makes inputs.
-pub(super) fn with_inputs(node: NodeBuilder, inputs: Option<Digest>) -> NodeBuilder {
-    inputs.into_iter().fold(node, |node, tree| node.tree("tree:inputs", tree))
+/// What runs a function of a package.
+#[derive(Clone, Copy, PartialEq)]
+enum Runtime {
+    Python,
+    /// PyTorch, in Python.
+    Torch,
+    /// Machine code that the C++ compiler of the machine makes.
+    Cxx,
+}
+
+/// A file with a function of a package, and what runs it.
+type OwnFile<'a> = (&'a String, Runtime);
+
+/// The file with the function that makes the inputs of a problem; none if they are drawn or stored.
+fn generator(problem: &Problem) -> Option<OwnFile<'_>> {
+    problem.generate_inputs.as_ref().map(|(file, _)| (file, Runtime::Python))
 }
 
 impl Planner<'_> {
@@ -208,18 +221,28 @@ impl Planner<'_> {
         problem: &Problem,
         compare: &BTreeMap<String, Compare>,
     ) -> OwnFunctions {
-        let mut files: Vec<(&String, bool)> = Vec::new();
-        let in_torch = matches!(problem.reference, Reference::Torch { .. });
+        let mut files: Vec<OwnFile<'_>> = Vec::new();
         match &problem.reference {
             Reference::Builtin { .. } => {}
-            Reference::Python { file, .. } | Reference::Torch { file, .. } => files.push((file, true)),
-            Reference::Cpp { file, .. } => files.push((file, false)),
+            Reference::Python { file, .. } => files.push((file, Runtime::Python)),
+            Reference::Torch { file, .. } => files.push((file, Runtime::Torch)),
+            Reference::Cpp { file, .. } => files.push((file, Runtime::Cxx)),
         }
-        files.extend(problem.generate_inputs.iter().map(|(file, _)| (file, true)));
+        files.extend(generator(problem));
         files.extend(compare.values().filter_map(|compare| match compare {
-            Compare::Python(file, _) => Some((file, true)),
+            Compare::Python(file, _) => Some((file, Runtime::Python)),
             Compare::Elements | Compare::ArgmaxOf(_) | Compare::Unordered => None,
         }));
+        self.functions_in(package, problem, &files)
+    }
+
+    /// What a step needs that makes inputs and computes no expected values: the package's own generator, and the files that hold values.
+    pub(super) fn input_functions(&mut self, package: usize, problem: &Problem) -> OwnFunctions {
+        let files: Vec<OwnFile<'_>> = generator(problem).into_iter().collect();
+        self.functions_in(package, problem, &files)
+    }
+
+    fn functions_in(&mut self, package: usize, problem: &Problem, files: &[OwnFile<'_>]) -> OwnFunctions {
         let inputs = self.stored(package, problem);
         if files.is_empty() {
             return OwnFunctions { tree: None, inputs, tools: vec![] };
@@ -229,19 +252,20 @@ impl Planner<'_> {
         for of in files.iter().filter_map(|(file, _)| input.references.get(*file)) {
             tree.files.extend(of.files.iter().map(|(name, digest)| (name.clone(), *digest)));
         }
-        let (python, cxx) = (input.toolchains.python.clone(), input.toolchains.cxx.clone());
-        let uses = |in_python: bool| files.iter().any(|(_, python)| *python == in_python);
+        let (python, torch, cxx) = (&input.toolchains.python, &input.toolchains.torch, &input.toolchains.cxx);
+        let uses = |runtimes: &[Runtime]| files.iter().any(|(_, runtime)| runtimes.contains(runtime));
         let tools = [
-            (uses(true), ("toolchain:python", python)),
-            (in_torch, ("toolchain:torch", input.toolchains.torch.clone())),
-            (uses(false), ("toolchain:c++", cxx)),
+            (uses(&[Runtime::Python, Runtime::Torch]), ("toolchain:python", python)),
+            (uses(&[Runtime::Torch]), ("toolchain:torch", torch)),
+            (uses(&[Runtime::Cxx]), ("toolchain:c++", cxx)),
         ];
-        let tools = tools.into_iter().filter(|(used, _)| *used).map(|(_, tool)| tool).collect();
+        let tools = tools.into_iter().filter(|(used, _)| *used);
+        let tools = tools.map(|(_, (name, tool))| (name, tool.clone())).collect();
         OwnFunctions { tree: Some(self.tree(&tree)), inputs, tools }
     }
 
     /// The files that hold values of a problem's inputs, as a tree; none if all inputs are made. Every step that makes inputs reads it.
-    pub(super) fn stored(&mut self, package: usize, problem: &Problem) -> Option<Digest> {
+    fn stored(&mut self, package: usize, problem: &Problem) -> Option<Digest> {
         let known = &self.package_input(package).stored;
         let of = |(_, file, _): (&Tensor, &str, &str)| Some((file.to_string(), *known.get(file)?));
         let tree = Tree { files: problem.stored().filter_map(of).collect() };

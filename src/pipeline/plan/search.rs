@@ -164,6 +164,7 @@ impl Planner<'_> {
         for case in &cases {
             // Documents are collected before the build starts.
             self.own_functions(scope.package, &case.problem, &scope.operator.compare());
+            self.input_functions(scope.package, &case.problem);
         }
         let serves = self.served(scope, &all)?;
         // A variant that accepts no shape cannot be selected.

@@ -6,7 +6,7 @@ use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
 use super::memory;
 use super::node_builder::{MAIN, NodeBuilder};
-use super::operators::{Case, scaled, with_inputs};
+use super::operators::{Case, scaled};
 use super::pair_order::{by_content, is_turned};
 use super::variants::PlannedVariant;
 use kforge_foundation::base::Diagnostic;
@@ -68,8 +68,8 @@ impl Planner<'_> {
             .build("", &compile, &inspect)
             .device(self.observed(scope), true)
             .unless(self.no_device(scope));
-        let inputs = self.stored(scope.package, &case.problem);
-        Ok(Some(self.add(with_inputs(node, inputs).done())))
+        let functions = self.input_functions(scope.package, &case.problem);
+        Ok(Some(self.add(functions.read_by(node).done())))
     }
 
     /// The pairs step of two variants on a bench shape. It is the same step for `y` and `x`; its labels are those of the one that was named first when it was
@@ -112,8 +112,8 @@ impl Planner<'_> {
             let (compile, inspect) = self.compile(scope, build, compiler, phase, Some(&case.problem))?;
             node = node.build(side, &compile, &inspect);
         }
-        let inputs = self.stored(scope.package, &case.problem);
-        Ok(PairStep { id: self.add(with_inputs(node, inputs).done()), turned })
+        let functions = self.input_functions(scope.package, &case.problem);
+        Ok(PairStep { id: self.add(functions.read_by(node).done()), turned })
     }
 }
 

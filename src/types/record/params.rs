@@ -280,8 +280,8 @@ pub struct Indecision {
 }
 
 /// verify. Inputs: `binary`, `facts`, `inspection`; `lined` if a sanitizer runs; `expected:N` for each trial; `tree:reference`, `toolchain:python` and
-/// `toolchain:c++` as for oracle, including checks; on `cpu` also `runtime`, a [`Toolchain`] of the processor, the C library and the related libraries with
-/// which the binary computes. Output `observation`: a [`super::VerifyObservation`].
+/// `toolchain:c++` as for oracle, including checks; `tree:inputs` with the files that hold values of inputs; on `cpu` also `runtime`, a [`Toolchain`] of the
+/// processor, the C library and the related libraries with which the binary computes. Output `observation`: a [`super::VerifyObservation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerifyParams {
     /// `cpu`, or the architecture for which the binary was built.
@@ -338,7 +338,9 @@ pub struct VerifyParams {
     pub bytes: Option<f64>,
 }
 
-/// pairs. Which of two binaries is A follows from their content, so that they have one question, whoever compares them. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same for `b`. Output `observation`: a [`super::timing::PairsObserved`].
+/// pairs. Which of two binaries is A follows from their content, so that they have one question, whoever compares them. Inputs: `binary:a`, `facts:a`,
+/// `inspection:a` and the same for `b`; for inputs that the package gives, `tree:reference` with their generator, `toolchain:python` and `tree:inputs`. Output
+/// `observation`: a [`super::timing::PairsObserved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairsParams {
     /// The architecture for which both binaries were built.

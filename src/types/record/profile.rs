@@ -8,7 +8,7 @@ use super::Unknown;
 use super::params::VerifyParams;
 use crate::model::Axis;
 
-/// profile. Inputs: `binary`, `facts`, `inspection`. Output `observation`: a [`ProfileObserved`].
+/// profile. Inputs: `binary`, `facts`, `inspection`, and those of [`super::params::PairsParams`] that make inputs. Output `observation`: a [`ProfileObserved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfileParams {
     /// The architecture for which the binary was built.

@@ -1,7 +1,11 @@
-//! Inputs in files on a device: every step that makes inputs has their content in its key, and verdicts say that candidates know them.
+//! Inputs that a package gives, on a device: every step that makes inputs has the content of their files, or their generator, in its key, and verdicts say
+//! which inputs candidates know.
+
+use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use crate::installed_python::python;
 use crate::lab::{Lab, Machine, steps};
 use crate::packaged::{ARCHIVE, files, licensed, run, verify};
 
@@ -28,11 +32,32 @@ fn a_file_is_in_the_keys_of_all_steps_that_make_inputs() {
     lab.project.write("x.safetensors", &file(&[2.0, 3.0, 12.0]));
     let built = lab.built(&[]);
     let again = built.executed_kinds();
+    timed_again(&first, &again);
+    let verified = steps(&built, "verify", "executed");
+    assert!(!verified.is_empty() && verified.iter().all(|id| id.contains("/big/")), "{verified:?}");
+    assert!(!again.contains_key("compile"), "{again:?}");
+    assert_eq!(lab.built(&[]).count("executed"), 0);
+}
+
+/// Everything that launches a kernel at the bench shape ran in both builds.
+fn timed_again(first: &BTreeMap<String, usize>, again: &BTreeMap<String, usize>) {
     for kind in ["bench", "pairs", "profile"] {
         assert_eq!((first.get(kind), first[kind] > 0), (again.get(kind), true), "{kind}: {again:?}");
     }
-    let verified = steps(&built, "verify", "executed");
-    assert!(!verified.is_empty() && verified.iter().all(|id| id.contains("/big/")), "{verified:?}");
+}
+
+#[test]
+fn a_function_that_makes_inputs_is_in_the_keys_of_all_steps_that_call_it() {
+    let Some(python) = python() else { return };
+    let machine = Machine::with(&[(1, 2000.0), (2, 1000.0), (4, 1010.0)]);
+    let lab = Lab::new(&machine).manifest("dims = [\"n\"]", "dims = [\"n\"]\ngenerate_inputs = \"inputs.py::ramp\"");
+    let lab = Lab { project: lab.project.clone().var("KFORGE_TOOLCHAIN_PYTHON", python), ..lab };
+    let function = "import numpy\n\ndef ramp(seed, n):\n    return {'x': numpy.linspace(0, 1 + seed % 7, n)}\n";
+    lab.project.write("inputs.py", function);
+    let first = lab.built(&[]).executed_kinds();
+    lab.project.write("inputs.py", &function.replace("% 7", "% 5"));
+    let again = lab.built(&[]).executed_kinds();
+    timed_again(&first, &again);
     assert!(!again.contains_key("compile"), "{again:?}");
     assert_eq!(lab.built(&[]).count("executed"), 0);
 }
