@@ -15,6 +15,8 @@ mod generated;
 mod imported;
 #[path = "triton/interpreted.rs"]
 mod interpreted;
+#[path = "triton/libdevice.rs"]
+mod libdevice;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 #[path = "triton/packaged.rs"]
 mod packaged;

@@ -264,7 +264,7 @@ fn what_the_interpreter_lacks_or_computes_wrongly_is_unknown_and_named_with_its_
             "r = tl.inline_asm_elementwise(\"mov.b32 $0, $1;\", \"=f,f\", [a], dtype=tl.float32, is_pure=True, pack=1)",
             "inline_asm",
         ),
-        ("from triton.language.extra import libdevice\nr = libdevice.tanh(a)", "libdevice.tanh"),
+        ("from triton.language.extra import libdevice\nr = libdevice.j0(a)", "__nv_j0f"),
         ("c = a.to(tl.float8e5)\nr = (c + c).to(tl.float32)", "`fadd` of fp8e5"),
         ("r = (a + 100000.0).to(tl.float8e4nv).to(tl.float32)", "overflows"),
         (
@@ -276,6 +276,25 @@ fn what_the_interpreter_lacks_or_computes_wrongly_is_unknown_and_named_with_its_
         let ran = lab.on_cpu();
         ran.all_say("unknown", &["not-emulated", says, "k.py:1"]);
     }
+}
+
+#[test]
+#[ignore = "second tier: installs Triton"]
+fn functions_of_libdevice_are_those_of_their_symbols() {
+    let body = "from triton.language.extra import libdevice\nfrom triton.language.extra.cuda import libdevice as of_cuda\n\
+                whole = libdevice.float2int_rn(a * 4)\n\
+                r = libdevice.tanh(a) + of_cuda.erf(b) + libdevice.fast_expf(-a * a) + libdevice.popc(whole) + libdevice.pow(a * a, 1.5)";
+    let reference = "def f(x, z):\n    import math\n    whole = np.rint(np.float32(x) * np.float32(4)).astype(np.int64) % 2**32\n    \
+                     ones = np.array([bin(one).count('1') for one in whole])\n    \
+                     return np.tanh(x) + np.vectorize(math.erf)(z) + np.exp(-x * x) + ones + np.abs(x) ** 3";
+    let lab = Lab::of_body("f32", reference, "atol = 1e-5, rtol = 1e-5", &elementwise(body));
+    let Some(lab) = lab.interpreting() else { return };
+    let ran = lab.on_cpu();
+    assert_eq!(ran.passed(), 1, "{}\n{:?}", ran.said, ran.verdicts());
+    // There is no such function of bf16, on a device either.
+    let lab = Lab::of_body("bf16", "def f(x, z):\n    return x", "atol = 0, rtol = 0", &elementwise(body));
+    let Some(lab) = lab.interpreting() else { return };
+    lab.on_cpu().all_say("fail", &["k.py:1"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Expressions in Triton: formulas of `elementwise` as text, and the functions that they call. Knows Triton's language, but not tensors or templates.
 //!
 //! Numbers stay numbers of Python where a tensor takes part in the operation, because Triton then gives them the tensor's type. Elsewhere they become tensors.
-//! Functions are those that Triton's interpreter has too; those of CUDA's `libdevice`, which it does not have, stand in only where nothing else is exact.
+//! Functions are those of Triton's language; those of CUDA's `libdevice` stand in only where nothing else is exact.
 
 use std::collections::BTreeSet;
 

@@ -13,6 +13,7 @@ import types
 import numpy as np
 import triton.language as tl
 import triton.runtime.interpreter as interpreter
+from kforge_libdevice import FUNCTIONS, fused
 from kforge_memory import BUFFER, NotEmulated, Wrong
 
 Handle = interpreter.TensorHandle
@@ -164,16 +165,7 @@ def fma(real):
     def create_fma(self, x, y, z):
         if name_of(x) is None:
             return real(self, x, y, z)
-        x, y, z = (floats(handle).astype(np.float64) for handle in (x, y, z))
-        # The product is exact. What the sum loses is kept in its last bit.
-        product = x * y
-        total = product + z
-        part = total - product
-        lost = (product - (total - part)) + (z - part)
-        bits = total.view(np.int64)
-        inexact = (lost != 0) & np.isfinite(total)
-        toward = np.where((lost > 0) == (total > 0), 0, -1)
-        return bf16(np.where(inexact, (bits + toward) | 1, bits).view(np.float64))
+        return bf16(fused(*(floats(handle).astype(np.float64) for handle in (x, y, z))))
 
     return create_fma
 
@@ -293,8 +285,11 @@ def lacking(name):
     return missing
 
 
-def extern(self, library, path, symbol, *rest):
-    raise NotEmulated(f"`extern_elementwise`: `{symbol}`")
+def extern(self, library, path, symbol, arguments, result, is_pure):
+    if library or path or symbol not in FUNCTIONS:
+        raise NotEmulated(f"`extern_elementwise`: `{symbol}`")
+    found = FUNCTIONS[symbol](*(argument.data for argument in arguments))
+    return Handle(found.astype(interpreter._get_np_dtype(result.scalar)), result.scalar)
 
 
 def poll(self, pointers, expected, *rest):
@@ -431,11 +426,20 @@ def mend():
 
 
 def libraries():
-    """Functions of libraries of devices are names without a body here."""
+    """Functions of libraries of devices. Those of CUDA's libdevice choose a symbol by the types of their arguments, as when they are compiled; the others are names
+    without a body here."""
     importlib.import_module("triton.language.extra.libdevice")
+    cuda = importlib.import_module("triton.language.extra.cuda.libdevice")
+    chosen = {own: with_semantic(found) for own, found in vars(cuda).items() if tl.core.is_builtin(found)}
     for name, module in list(sys.modules.items()):
         if module is None or not name.startswith("triton.language.extra"):
             continue
+        of_cuda = chosen if name.endswith((".extra.libdevice", ".cuda.libdevice")) else {}
         for own, found in list(vars(module).items()):
             if isinstance(found, types.FunctionType) and (name.endswith("libdevice") or tl.core.is_builtin(found)):
-                setattr(module, own, lacking(f"{name.split('.')[-1]}.{own}"))
+                setattr(module, own, of_cuda.get(own) or lacking(f"{name.split('.')[-1]}.{own}"))
+
+
+def with_semantic(function):
+    """A function of Triton's language that the interpreter can call."""
+    return lambda *arguments: function(*arguments, _semantic=interpreter.interpreter_semantic)

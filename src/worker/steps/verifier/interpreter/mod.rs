@@ -11,6 +11,7 @@
 //! | buffers are the verifier's memory files, mapped (`kforge_memory.py`) | nothing is copied, and the judge reads them after the process has ended |
 //! | every access is checked before it happens (`kforge_memory.py`) | the interpreter follows any address |
 //! | programs run in three orders; what nothing orders is a race (`kforge_memory.py`) | a device runs programs at once |
+//! | functions of CUDA's libdevice are computed (`kforge_libdevice.py`) | the interpreter has their names only |
 //! | arithmetic of bf16 and fp8 is replaced (`kforge_narrow.py`) | the interpreter computes with their bits as integers |
 //! | what is not replaced there, and what the interpreter lacks, is not emulated | an unknown result is better than a wrong one |
 //! | all runs of several trials are in one process | importing Triton takes half a second, and a Triton function keeps nothing between launches |
@@ -37,8 +38,9 @@ use kforge_types::model::bound::{Arg, Launch};
 use kforge_types::record::params::{INTERPRETER_NUMPY, INTERPRETER_PYTHON};
 
 /// The programs in Python by their names in the working folder. `driver.py` is started.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("driver.py", include_str!("driver.py")),
+    ("kforge_libdevice.py", include_str!("kforge_libdevice.py")),
     ("kforge_memory.py", include_str!("kforge_memory.py")),
     ("kforge_narrow.py", include_str!("kforge_narrow.py")),
     (JITTED_NAME, JITTED),
