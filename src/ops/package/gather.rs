@@ -1,6 +1,8 @@
 //! From known results to what an artifact says of its kernels: champions, launches, verdicts, times, and the evidence for them. Knows how steps name their
 //! inputs; runs nothing. What cannot be packed is a [`Refusal`], and all of them are returned together.
 
+mod records;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::de::DeserializeOwned;
@@ -11,40 +13,33 @@ use crate::build::steps::ended;
 use crate::session::Opened;
 use crate::session::Session;
 use crate::session::build::Ready;
-use kforge_engine::evidence::{BINARY, EvidenceCache, IndexedRecord};
+use kforge_engine::evidence::{BINARY, EvidenceCache};
 use kforge_engine::{
     Blobs, BuildOptions, BuildOutcome, ClaimsOption, Done, Node, Question, Questions, ReadyResult, Source,
 };
 use kforge_foundation::base::Digest;
-use kforge_numerics::measure::sampling::median_interval;
-use kforge_numerics::measure::stats::median;
 use kforge_pipeline::plan::kernels::Selected as PlanSelected;
 use kforge_pipeline::plan::operators::tolerance_of;
 use kforge_pipeline::plan::triton::Compiled;
 use kforge_pipeline::plan::variants::{PlannedVariant, confirmation_of};
 use kforge_pipeline::release::Bundle;
 use kforge_pipeline::release::artifact::kernels::{
-    PackagedClass, PackagedFatbin, PackagedKernel, PackagedMethod, PackagedPtx, PackagedRecord, PackagedShape,
-    PackagedTime, PackagedVariant,
+    PackagedClass, PackagedFatbin, PackagedKernel, PackagedPtx, PackagedRecord, PackagedShape, PackagedVariant,
 };
 use kforge_pipeline::release::artifact::{BINARIES, FATBIN_ENDING, PTX_ENDING};
-use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::report::classes::stands_for;
 use kforge_project::source::python;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
 use kforge_types::model::triton::JitParam;
-use kforge_types::model::{CudaSpec, Kernel, Language, Metric, Operator, ShapeRole, Target, TypeChoice};
+use kforge_types::model::{CudaSpec, Kernel, Language, Operator, ShapeRole, Target, TypeChoice};
 use kforge_types::record::contract_description::complete;
 use kforge_types::record::event::Labels;
 use kforge_types::record::fatbin;
 use kforge_types::record::kind::fatbin::documents::FATBIN;
 use kforge_types::record::machine_code;
-use kforge_types::record::params::{
-    Attribution, Champion, CompileFacts, CompileParams, HOST, Judgement, PTX, Selection, Toolchain,
-};
+use kforge_types::record::params::{Champion, CompileFacts, CompileParams, HOST, Judgement, PTX, Selection, Toolchain};
 use kforge_types::record::spec::Tree;
-use kforge_types::record::timing::BenchObserved;
 use kforge_types::record::{Inspection, Outcome, Standing, StepKind, Unknown, Verdict};
 
 /// What is known of a plan.
@@ -553,97 +548,6 @@ impl<'a, 'p> Steps<'a, 'p> {
         Ok(Ok((found, compile, Some(record.record.provenance.device.to_string()))))
     }
 
-    fn time(&mut self, bench: &str, metric: Metric) -> Result<Option<PackagedTime>, Error> {
-        let Some((question, _)) = self.record(bench)? else { return Ok(None) };
-        let Some(seen) = self.output::<BenchObserved>(bench, "observation") else { return Ok(None) };
-        let series = match metric {
-            Metric::Cold => seen.cold,
-            Metric::Hot => seen.hot,
-        };
-        let samples = series.map(|series| series.samples_ns).unwrap_or_default();
-        Ok((!samples.is_empty()).then(|| PackagedTime {
-            question,
-            median_ns: median(&samples),
-            interval_ns: median_interval(&samples),
-            samples: samples.len() as u64,
-        }))
-    }
-
-    /// The question of a step that observes a device, and the record that answers it. Both will be packed.
-    fn record(&mut self, id: &str) -> Result<Option<(Digest, IndexedRecord)>, Error> {
-        let Some(Question { node, spec: Some(spec), .. }) = self.asked.get(id).copied() else { return Ok(None) };
-        let key = spec.key();
-        let Some(seen) = self.cache.seen(&key, spec, node.product.as_deref())? else {
-            return Ok(None);
-        };
-        let packaged = PackagedRecord {
-            kind: node.kind,
-            record: seen.digest,
-            standing: seen.standing(),
-            signer: seen.signer.clone().filter(|_| seen.standing() == Standing::Signed),
-            device: seen.record.provenance.device.to_string(),
-            measured_at: seen.record.provenance.measured_at.clone(),
-        };
-        self.records.insert(key, packaged);
-        self.wanted.insert(id.into());
-        Ok(Some((key, seen)))
-    }
-
-    /// The questions that a shape names, as the keys of a kernel's records.
-    fn keys_of(&self, shape: &PackagedShape) -> Vec<(Digest, PackagedRecord)> {
-        let time = shape.time.as_ref().map(|time| time.question);
-        let keys = [Some(shape.verification), shape.confirmation, time].into_iter().flatten();
-        keys.filter_map(|key| Some((key, self.records.get(&key)?.clone()))).collect()
-    }
-
-    /// The pairs in which a champion was compared with others, what its methods are worth, and the observations on which both rest.
-    fn rivals(&mut self, select: &Node, build: &PlannedVariant, packaged: &mut PackagedKernel) -> Result<(), Error> {
-        let order = build.variant.order.to_string();
-        let of_champion = |input: &&String| {
-            let mut parts = input.split(':');
-            parts.next() == Some("pairs") && parts.take(2).any(|part| part == order)
-        };
-        let mut observed: Vec<String> =
-            select.inputs.keys().filter(of_champion).filter_map(|input| Self::from(select, input)).collect();
-        let mine = |node: &Node| {
-            let labels = &node.labels;
-            node.kind == StepKind::Attribute
-                && labels.package == select.labels.package
-                && labels.kernel == select.labels.kernel
-                && labels.target == select.labels.target
-                && labels.variant.as_ref() == Some(&build.label)
-        };
-        let attributes: Vec<&'a Node> =
-            self.known.result.steps.iter().map(|(node, _)| node).filter(|n| mine(n)).collect();
-        for node in attributes {
-            let Some(found) = self.output::<Attribution>(&node.id, "attribution") else { continue };
-            let method = node.labels.method.clone().unwrap_or_default();
-            if packaged.methods.iter().any(|known| known.method == method && known.variant == build.variant.label) {
-                continue;
-            }
-            observed.extend(node.inputs.keys().filter(|i| i.starts_with("pairs:")).filter_map(|i| Self::from(node, i)));
-            // The kernel without the method is verified, too.
-            let judged = node.inputs.keys().filter(|i| i.starts_with("judgement:")).filter_map(|i| Self::from(node, i));
-            let verified = judged.filter_map(|judge| Self::from(self.nodes.get(judge.as_str())?, "observation"));
-            observed.extend(verified.collect::<Vec<_>>());
-            packaged.methods.push(PackagedMethod {
-                method,
-                variant: build.variant.label.clone(),
-                fate: found.fate,
-                because: found.because,
-                saving: found.saving,
-            });
-        }
-        for step in observed {
-            if let Some((key, _)) = self.record(&step)?
-                && let Some(record) = self.records.get(&key)
-            {
-                packaged.records.insert(key, record.clone());
-            }
-        }
-        Ok(())
-    }
-
     /// The functions that the source in Triton of a compilation declares.
     fn functions(&self, compile: &str) -> Result<Option<BTreeMap<String, Vec<JitParam>>>, Error> {
         let Some(compiled) = self.known.asked.made.iter().find(|made| made.node.id == compile) else { return Ok(None) };
@@ -801,18 +705,5 @@ impl<'a, 'p> Steps<'a, 'p> {
             launch,
         };
         Ok(Ok((variant, own)))
-    }
-
-    /// The bundle of everything that was wanted.
-    fn evidence(&self) -> Result<Bundle, Error> {
-        let wanted = |id: &str| self.wanted.contains(id);
-        let asked = self.known.asked.asked.iter().filter(|question| wanted(&question.node.id)).cloned().collect();
-        let made = self.known.asked.made.iter().filter(|made| wanted(&made.node.id)).cloned().collect();
-        let questions = Questions { asked, made, ..Questions::default() };
-        let champions = self.ready.champions(&self.known.asked).into_iter().map(|champion| champion.timed);
-        let champions = champions.filter(|champion| champion.package == self.package).collect();
-        let gathered =
-            transfer::gather(&questions, champions, self.cache, &*self.ready.leaves, RecordChoice::Answering);
-        Ok(gathered?.bundle)
     }
 }
