@@ -1,7 +1,8 @@
 """Functions of CUDA's libdevice on numpy arrays, by symbol.
 
-Those of floats compute in float64 and round once to the type of the symbol, so they are as close as any implementation on a device (CUDA Math API, "Mathematical
-Functions"). Directed roundings, Bessel functions, `erfcx`, `rcp64h` and other symbols that are not listed here are not emulated.
+Those of floats compute in float64 and round once to the type of the symbol (CUDA Math API, "Mathematical Functions"). Where the documentation leaves a result
+open, it is the one that Triton 3.6 gave on an H200. Triton links libdevice with subnormal numbers of f32 flushed to zero. Directed roundings, Bessel functions,
+`erfcx`, `rcp64h` and other symbols that are not listed here are not emulated.
 """
 
 import math
@@ -47,14 +48,23 @@ def fused(x, y, z):
 # Floats.
 
 
+def quadrant(x):
+    """How many quarters of a turn are nearest to `x` half turns, and the rest as an angle of at most an eighth of a turn. The rest is exact before it is scaled."""
+    x = np.fmod(x, 2.0)
+    quarters = np.rint(2 * x)
+    return np.nan_to_num(quarters).astype(np.int64) % 4, np.pi * (x - quarters / 2)
+
+
 def sinpi(x):
-    rest = np.fmod(x, 2.0)
-    return np.where(rest == np.rint(rest), np.copysign(0.0, x), np.sin(np.pi * rest))
+    at, rest = quadrant(x)
+    found = np.choose(at, [np.sin(rest), np.cos(rest), -np.sin(rest), -np.cos(rest)])
+    return np.where(np.isfinite(x) & (x == np.rint(x)), np.copysign(0.0, x), found)
 
 
 def cospi(x):
-    rest = np.abs(np.fmod(x, 2.0))
-    return np.where((rest == 0.5) | (rest == 1.5), 0.0, np.cos(np.pi * rest))
+    at, rest = quadrant(x)
+    found = np.choose(at, [np.cos(rest), -np.sin(rest), -np.cos(rest), np.sin(rest)])
+    return np.where(found == 0, 0.0, found)
 
 
 def rounded_away(x):
@@ -100,7 +110,7 @@ def fdim(x, y):
 
 UNARY = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atanh": np.arctanh, "cbrt": np.cbrt,
-    "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "cospi": cospi, "erf": ERF, "erfc": ERFC, "erfcinv": lambda x: -quantile(x / 2) / math.sqrt(2),
+    "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "cospi": cospi, "erf": ERF, "erfc": ERFC, "erfcinv": lambda x: 0.0 - quantile(x / 2) / math.sqrt(2),
     "erfinv": erfinv, "exp": np.exp, "exp10": lambda x: np.power(10.0, x), "exp2": np.exp2, "expm1": np.expm1, "fabs": np.abs, "floor": np.floor,
     "lgamma": each(math.lgamma, pole=math.inf), "log": np.log, "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "logb": logb,
     "nearbyint": np.rint, "normcdf": lambda x: ERFC(-x / math.sqrt(2)) / 2, "normcdfinv": quantile, "rcbrt": lambda x: 1 / np.cbrt(x), "rint": np.rint,
@@ -116,9 +126,14 @@ NORMS = {
 }
 # Approximations on a device, which are computed exactly here.
 FAST = {
-    "cosf": np.cos, "exp10f": UNARY["exp10"], "expf": np.exp, "fdividef": np.divide, "log10f": np.log10, "log2f": np.log2, "logf": np.log, "powf": np.power,
-    "sinf": np.sin, "tanf": np.tan,
+    "cosf": np.cos, "exp10f": UNARY["exp10"], "expf": np.exp, "fdividef": np.divide, "log10f": np.log10, "log2f": np.log2, "logf": np.log,
+    "powf": lambda x, y: np.exp2(y * np.log2(x)), "sinf": np.sin, "tanf": np.tan,
 }
+# Symbols of f32 that take subnormal numbers for zero and give zero in their place.
+FLUSHED = {
+    "atan2f", "cbrtf", "double2float_rn", "erfcf", "erfcinvf", "erff", "fadd_rn", "fast_fdividef", "fdiv_rn", "fmaf", "fmaf_rn", "fmodf", "fmul_rn", "fsub_rn",
+    "hypotf", "ilogbf", "lgammaf", "logbf", "nextafterf", "norm3df", "norm4df", "normcdff", "normcdfinvf", "rcbrtf", "remainderf",
+} | {f"float2{to}_{mode}" for to in ("int", "uint", "ll", "ull") for mode in ("rn", "rz", "ru", "rd")}
 
 
 def norm(reciprocal):
@@ -129,6 +144,17 @@ def norm(reciprocal):
         return 1 / total if reciprocal else np.abs(total)
 
     return computed
+
+
+def flushed(array):
+    """The same with zeros, of the same sign, in the place of subnormal numbers of f32."""
+    if array.dtype != np.float32:
+        return array
+    return np.where(np.abs(array) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), array), array)
+
+
+def flushing(function):
+    return lambda *arrays: flushed(function(*map(flushed, arrays)))
 
 
 def as_float(function, dtype):
@@ -148,8 +174,15 @@ def scaled(x, power):
     return np.ldexp(x, np.clip(power, -4096, 4096).astype(np.int32))
 
 
-def whole_power(x, power):
-    return np.power(x, power.astype(np.float64))
+def whole_power(dtype):
+    """A power by products in `dtype`, which overflow and underflow before a negative exponent inverts them."""
+
+    def computed(x, power):
+        with np.errstate(all="ignore"):
+            found = np.power(x.astype(np.float64), np.abs(power.astype(np.float64))).astype(dtype)
+            return np.where(power < 0, dtype(1) / found, found)
+
+    return computed
 
 
 def exponent(x):
@@ -158,9 +191,11 @@ def exponent(x):
     return np.where(usual, np.frexp(np.where(usual, x, 1.0))[1] - 1, np.where(np.isinf(x), most, least)).astype(np.int32)
 
 
-def to_integer(toward, dtype):
-    """A conversion that saturates. What is no number is zero."""
+def to_integer(toward, dtype, nan=None):
+    """A conversion that saturates. What is no number has the bits `nan`, or else only the highest bit."""
     limits = np.iinfo(dtype)
+    width = limits.bits
+    nan = np.array([1 << (width - 1) if nan is None else nan], dtype=f"u{width // 8}").view(dtype)[0]
 
     def converted(x):
         with np.errstate(all="ignore"):
@@ -168,7 +203,7 @@ def to_integer(toward, dtype):
             # The largest integer of 64 bits is no float64, so it is set apart.
             high, low = x >= float(limits.max), x <= float(limits.min)
             inside = np.where(high | low | np.isnan(x), 0.0, x).astype(dtype)
-        return np.where(high, dtype(limits.max), np.where(low, dtype(limits.min), inside))
+        return np.where(np.isnan(x), nan, np.where(high, dtype(limits.max), np.where(low, dtype(limits.min), inside)))
 
     return converted
 
@@ -238,7 +273,7 @@ def functions():
         found["nextafter" + suffix] = np.nextafter
         for name in ("ldexp", "scalbn"):
             found[name + suffix] = as_float(scaled, dtype)
-        found["powi" + suffix] = as_float(whole_power, dtype)
+        found["powi" + suffix] = whole_power(dtype)
         found["ilogb" + suffix] = exponent
         found["llrint" + suffix] = to_integer(np.rint, np.int64)
         found["llround" + suffix] = to_integer(rounded_away, np.int64)
@@ -261,7 +296,7 @@ def functions():
     for of in ("float", "double"):
         for to, dtype in (("int", np.int32), ("uint", np.uint32), ("ll", np.int64), ("ull", np.uint64)):
             for mode, toward in (("rn", np.rint), ("rz", np.trunc), ("ru", np.ceil), ("rd", np.floor)):
-                found[f"{of}2{to}_{mode}"] = to_integer(toward, dtype)
+                found[f"{of}2{to}_{mode}"] = to_integer(toward, dtype, 0 if of == "float" and dtype in (np.int32, np.uint32) else None)
     for of in ("int", "uint", "ll", "ull"):
         found[f"{of}2float_rn"], found[f"{of}2double_rn"] = to_float(np.float32), to_float(np.float64)
     found["double2float_rn"] = as_float(lambda x: x, np.float32)
@@ -287,7 +322,7 @@ def functions():
         "umul24": integers(lambda x, y: (x & 0xFFFFFF) * (y & 0xFFFFFF), np.uint32, 2),
         "byte_perm": integers(permuted, np.int32, 3),
     }
-    return {"__nv_" + name: function for name, function in found.items()}
+    return {"__nv_" + name: flushing(function) if name in FLUSHED else function for name, function in found.items()}
 
 
 def in_type(function):
