@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::python::python;
 
 /// Symbols without their prefix, arguments and results in Python's words. The results are those of the CUDA Math API ("Mathematical Functions", "Integer
-/// Intrinsics", "Type Casting Intrinsics") and of PTX's `prmt`.
+/// Intrinsics", "Type Casting Intrinsics")
 const KNOWN: &[(&str, &str, &str)] = &[
     ("tanhf", "f32(0, -0.0, inf, nan, 1)", "f32(0, -0.0, 1, nan, 0.76159416)"),
     ("erfinvf", "f32(-1, 1e-9, 0.5, 1, 2)", "f32(-inf, 8.8622692e-10, 0.47693628, inf, nan)"),
@@ -19,7 +19,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("roundf", "f32(0.49999997, 0.5, -0.5, 2.5, 1e10)", "f32(0, 1, -1, 3, 1e10)"),
     ("rintf", "f32(0.5, 1.5, -2.5)", "f32(0, 2, -2)"),
     ("rsqrtf", "f32(0, -0.0, 4, -1)", "f32(inf, -inf, 0.5, nan)"),
-    ("saturatef", "f32(-1, 0.5, 2, nan)", "f32(0, 0.5, 1, 0)"),
+    ("saturatef", "f32(-1, 0.5, 2, nan, 1e-40)", "f32(0, 0.5, 1, 0, 0)"),
     ("logbf", "f32(0, 6, -inf)", "f32(-inf, 2, inf)"),
     ("ilogbf", "f32(0, 6, inf, nan)", "i32(-2**31, 2, 2**31 - 1, -2**31)"),
     ("powf", "f32(1, -8, 0), f32(nan, 0.5, 0)", "f32(1, nan, 1)"),
@@ -29,7 +29,9 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("fmaf", "f32(1 + 2**-23), f32(1 + 2**-23), f32(-1)", "f32(2**-22 + 2**-46)"),
     ("fmaf", "f32(2**12 + 1), f32(2**12 + 1), f32(2**-40)", "f32(16785410)"),
     ("ldexpf", "f32(1, 1, 3), i32(200, -200, 2)", "f32(inf, 0, 12)"),
-    ("nextafterf", "f32(1), f32(2)", "f32(1 + 2**-23)"),
+    ("nextafter", "f64(1), f64(2)", "f64(1 + 2**-52)"),
+    ("copysignf", "f32(1e-40), f32(-1)", "f32(-1e-40)"),
+    ("sqrtf", "f32(-1e-40, -1)", "f32(-0.0, nan)"),
     ("isnanf", "f32(nan, 1)", "np.array([True, False])"),
     ("signbitd", "f64(-0.0, nan, 1)", "np.array([True, False, False])"),
     ("float2int_rn", "f32(2.5, -2.5, 3e9, nan)", "i32(2, -2, 2**31 - 1, 0)"),
@@ -58,7 +60,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("rhadd", "i32(1, -3), i32(2, 0)", "i32(2, -1)"),
     ("sad", "i32(-5), i32(3), i32(1)", "i32(9)"),
     ("byte_perm", "i32(0x33221100), i32(0x77665544), i32(0x7410)", "i32(0x77441100)"),
-    ("byte_perm", "i32(0x33228100), i32(0), i32(0x9999)", "i32(-1)"),
+    ("byte_perm", "i32(0x33228100), i32(0), i32(0x9999)", "i32(0x81818181 - 2**32)"),
 ];
 
 /// Compares types, values and signs of zeros.

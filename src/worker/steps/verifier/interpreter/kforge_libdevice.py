@@ -2,7 +2,7 @@
 
 Those of floats compute in float64 and round once to the type of the symbol (CUDA Math API, "Mathematical Functions"). Where the documentation leaves a result
 open, it is the one that Triton 3.6 gave on an H200. Triton links libdevice with subnormal numbers of f32 flushed to zero. Directed roundings, Bessel functions,
-`erfcx`, `rcp64h` and other symbols that are not listed here are not emulated.
+`erfcx`, `rcp64h`, `nextafter` of f32 and other symbols that are not listed here are not emulated.
 """
 
 import math
@@ -129,11 +129,6 @@ FAST = {
     "cosf": np.cos, "exp10f": UNARY["exp10"], "expf": np.exp, "fdividef": np.divide, "log10f": np.log10, "log2f": np.log2, "logf": np.log,
     "powf": lambda x, y: np.exp2(y * np.log2(x)), "sinf": np.sin, "tanf": np.tan,
 }
-# Symbols of f32 that take subnormal numbers for zero and give zero in their place.
-FLUSHED = {
-    "atan2f", "cbrtf", "double2float_rn", "erfcf", "erfcinvf", "erff", "fadd_rn", "fast_fdividef", "fdiv_rn", "fmaf", "fmaf_rn", "fmodf", "fmul_rn", "fsub_rn",
-    "hypotf", "ilogbf", "lgammaf", "logbf", "nextafterf", "norm3df", "norm4df", "normcdff", "normcdfinvf", "rcbrtf", "remainderf",
-} | {f"float2{to}_{mode}" for to in ("int", "uint", "ll", "ull") for mode in ("rn", "rz", "ru", "rd")}
 
 
 def norm(reciprocal):
@@ -153,16 +148,12 @@ def flushed(array):
     return np.where(np.abs(array) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), array), array)
 
 
-def flushing(function):
-    return lambda *arrays: flushed(function(*map(flushed, arrays)))
-
-
 def as_float(function, dtype):
     """A function of float64 as one of `dtype`."""
 
     def computed(*arrays):
         with np.errstate(all="ignore"):
-            return np.asarray(function(*(array.astype(np.float64) for array in arrays))).astype(dtype)
+            return flushed(np.asarray(function(*(flushed(array).astype(np.float64) for array in arrays))).astype(dtype))
 
     return computed
 
@@ -199,7 +190,7 @@ def to_integer(toward, dtype, nan=None):
 
     def converted(x):
         with np.errstate(all="ignore"):
-            x = toward(x.astype(np.float64))
+            x = toward(flushed(x).astype(np.float64))
             # The largest integer of 64 bits is no float64, so it is set apart.
             high, low = x >= float(limits.max), x <= float(limits.min)
             inside = np.where(high | low | np.isnan(x), 0.0, x).astype(dtype)
@@ -253,13 +244,12 @@ def low24(x):
 
 
 def permuted(x, y, selector):
-    """`prmt` in its default mode (PTX ISA, "prmt")."""
+    """The bytes of two words that the low three bits of each digit of `selector` choose."""
     source = (x & 0xFFFFFFFF) | ((y & 0xFFFFFFFF) << 32)
     found = 0
     for at in range(4):
-        choice = (selector >> (4 * at)) & 0xF
-        byte = (source >> (8 * (choice & 7))) & 0xFF
-        found |= ((0xFF if byte & 0x80 else 0) if choice & 8 else byte) << (8 * at)
+        choice = (selector >> (4 * at)) & 7
+        found |= ((source >> (8 * choice)) & 0xFF) << (8 * at)
     return found
 
 
@@ -270,7 +260,6 @@ def functions():
             found[name + suffix] = as_float(function, dtype)
         for name, _ in NORMS.items():
             found[name + suffix] = as_float(norm(name.startswith("r")), dtype)
-        found["nextafter" + suffix] = np.nextafter
         for name in ("ldexp", "scalbn"):
             found[name + suffix] = as_float(scaled, dtype)
         found["powi" + suffix] = whole_power(dtype)
@@ -279,7 +268,11 @@ def functions():
         found["llround" + suffix] = to_integer(rounded_away, np.int64)
     for name, function in FAST.items():
         found["fast_" + name] = as_float(function, np.float32)
-    found["saturatef"] = as_float(lambda x: np.where(np.isnan(x), 0.0, np.clip(x, 0.0, 1.0)), np.float32)
+    found["saturatef"] = as_float(lambda x: np.where(x > 0, np.minimum(x, 1.0), 0.0), np.float32)
+    # These two keep subnormal numbers.
+    found["copysignf"], found["logbf"] = np.copysign, lambda x: as_float(logb, np.float64)(x).astype(np.float32)
+    # That of f32 steps over subnormal numbers.
+    found["nextafter"] = np.nextafter
     for name in ("fmaf", "fmaf_rn"):
         found[name] = as_float(fused, np.float32)
     for letter, dtype in (("f", np.float32), ("d", np.float64)):
@@ -322,7 +315,7 @@ def functions():
         "umul24": integers(lambda x, y: (x & 0xFFFFFF) * (y & 0xFFFFFF), np.uint32, 2),
         "byte_perm": integers(permuted, np.int32, 3),
     }
-    return {"__nv_" + name: flushing(function) if name in FLUSHED else function for name, function in found.items()}
+    return {"__nv_" + name: function for name, function in found.items()}
 
 
 def in_type(function):
@@ -330,7 +323,7 @@ def in_type(function):
 
     def computed(*arrays):
         with np.errstate(all="ignore"):
-            return function(*arrays)
+            return flushed(function(*map(flushed, arrays)))
 
     return computed
 
