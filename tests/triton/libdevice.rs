@@ -31,6 +31,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("ldexpf", "f32(1, 1, 3), i32(200, -200, 2)", "f32(inf, 0, 12)"),
     ("nextafter", "f64(1), f64(2)", "f64(1 + 2**-52)"),
     ("copysignf", "f32(1e-40), f32(-1)", "f32(-1e-40)"),
+    ("ldexpf", "f32(1), i32(-149)", "f32(2**-149)"),
     ("sqrtf", "f32(-1e-40, -1)", "f32(-0.0, nan)"),
     ("isnanf", "f32(nan, 1)", "np.array([True, False])"),
     ("signbitd", "f64(-0.0, nan, 1)", "np.array([True, False, False])"),

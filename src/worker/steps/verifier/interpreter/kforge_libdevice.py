@@ -1,8 +1,9 @@
 """Functions of CUDA's libdevice on numpy arrays, by symbol.
 
 Those of floats compute in float64 and round once to the type of the symbol (CUDA Math API, "Mathematical Functions"). Where the documentation leaves a result
-open, it is the one that Triton 3.6 gave on an H200. Triton links libdevice with subnormal numbers of f32 flushed to zero. Directed roundings, Bessel functions,
-`erfcx`, `rcp64h`, `nextafter` of f32 and other symbols that are not listed here are not emulated.
+open, it is the one that Triton 3.6 gave on an H200 (`tests/gpu/run --only libdevice` compares them). Triton links libdevice such that most functions of f32 take
+subnormal numbers for zero and give zero in their place. Directed roundings, Bessel functions, `erfcx`, `rcp64h`, `nextafter` of f32 and other symbols that are
+not listed here are not emulated.
 """
 
 import math
@@ -49,7 +50,7 @@ def fused(x, y, z):
 
 
 def quadrant(x):
-    """How many quarters of a turn are nearest to `x` half turns, and the rest as an angle of at most an eighth of a turn. The rest is exact before it is scaled."""
+    """How many quarters of a turn are nearest to `x` half turns, and the rest as an angle of at most an eighth of a turn."""
     x = np.fmod(x, 2.0)
     quarters = np.rint(2 * x)
     return np.nan_to_num(quarters).astype(np.int64) % 4, np.pi * (x - quarters / 2)
@@ -141,6 +142,10 @@ def norm(reciprocal):
     return computed
 
 
+# Symbols of f32 that keep subnormal numbers.
+KEEPING = {"copysignf", "erfinvf", "exp10f", "expf", "fdimf", "ldexpf", "log10f", "log2f", "logbf", "logf", "normcdff", "powf", "scalbnf"}
+
+
 def flushed(array):
     """The same with zeros, of the same sign, in the place of subnormal numbers of f32."""
     if array.dtype != np.float32:
@@ -148,12 +153,13 @@ def flushed(array):
     return np.where(np.abs(array) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), array), array)
 
 
-def as_float(function, dtype):
-    """A function of float64 as one of `dtype`."""
+def as_float(function, dtype, keeps=False):
+    """A function of float64 as one of `dtype`, which keeps subnormal numbers of f32 if `keeps` is set."""
+    flush = (lambda array: array) if keeps else flushed
 
     def computed(*arrays):
         with np.errstate(all="ignore"):
-            return flushed(np.asarray(function(*(flushed(array).astype(np.float64) for array in arrays))).astype(dtype))
+            return flush(np.asarray(function(*(flush(array).astype(np.float64) for array in arrays))).astype(dtype))
 
     return computed
 
@@ -170,8 +176,8 @@ def whole_power(dtype):
 
     def computed(x, power):
         with np.errstate(all="ignore"):
-            found = np.power(x.astype(np.float64), np.abs(power.astype(np.float64))).astype(dtype)
-            return np.where(power < 0, dtype(1) / found, found)
+            found = flushed(np.power(flushed(x).astype(np.float64), np.abs(power.astype(np.float64))).astype(dtype))
+            return flushed(np.where(power < 0, dtype(1) / found, found))
 
     return computed
 
@@ -257,11 +263,11 @@ def functions():
     found = {}
     for suffix, dtype in (("f", np.float32), ("", np.float64)):
         for name, function in (UNARY | BINARY).items():
-            found[name + suffix] = as_float(function, dtype)
+            found[name + suffix] = as_float(function, dtype, name + suffix in KEEPING)
         for name, _ in NORMS.items():
             found[name + suffix] = as_float(norm(name.startswith("r")), dtype)
         for name in ("ldexp", "scalbn"):
-            found[name + suffix] = as_float(scaled, dtype)
+            found[name + suffix] = as_float(scaled, dtype, name + suffix in KEEPING)
         found["powi" + suffix] = whole_power(dtype)
         found["ilogb" + suffix] = exponent
         found["llrint" + suffix] = to_integer(np.rint, np.int64)
@@ -269,8 +275,6 @@ def functions():
     for name, function in FAST.items():
         found["fast_" + name] = as_float(function, np.float32)
     found["saturatef"] = as_float(lambda x: np.where(x > 0, np.minimum(x, 1.0), 0.0), np.float32)
-    # These two keep subnormal numbers.
-    found["copysignf"], found["logbf"] = np.copysign, lambda x: as_float(logb, np.float64)(x).astype(np.float32)
     # That of f32 steps over subnormal numbers.
     found["nextafter"] = np.nextafter
     for name in ("fmaf", "fmaf_rn"):
