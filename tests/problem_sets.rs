@@ -359,6 +359,9 @@ fn candidates_of_a_run_become_kernels_that_are_judged() {
         }
     }
     let words = ["import", "kernelbench", "tasks", "--candidates", "run", "--torch", RELEASE, "--output", "sets"];
+    let dry = lab.run(&[&words[..], &["--dry-run", "--format", "json"]].concat()).expect(0).lines().pop().unwrap();
+    assert_eq!(task(&dry, "level2/1_LinearLeaky.py")["candidates"].as_array().unwrap().len(), 2);
+    assert!(dry["dry_run"] == true && !lab.path("sets").exists(), "{dry}");
     let ran = lab.run(&[&words[..], &["--format", "json"]].concat()).expect(0);
     let document = ran.lines().pop().unwrap_or_else(|| panic!("{}", ran.said));
     assert_eq!(document["strangers"], serde_json::json!(["level_9_problem_9_sample_0_kernel.py"]));

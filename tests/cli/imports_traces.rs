@@ -56,6 +56,13 @@ fn tree(folder: &Path) -> BTreeMap<String, String> {
 #[test]
 fn each_definition_becomes_a_package_and_the_rest_is_said() {
     let place = dataset();
+    let dry = place.run("import flashinfer-trace set --torch 2.9 --dry-run").expect(0);
+    dry.says("Importable `definitions/elementwise/scaled_add.json` as scaled_add: shapes a-1")
+        .says("1 task; 1 refused; 1 without some of their workloads")
+        .says("nothing was written");
+    let dry = place.run("import flashinfer-trace set --torch 2.9 -n --format json").expect(0).json();
+    assert_eq!((&dry["dry_run"], &dry["tasks"][1]["status"]), (&json!(true), &json!("imported")));
+    assert!(!place.at("flashinfer-trace").exists());
     let said = place.run("import flashinfer-trace set --torch 2.9").expect(0);
     said.says("`definitions/elementwise/scaled_add.json` as scaled_add: shapes a-1")
         .says("the workload `b-2` is left out: `inputs.y.path` names `./blob/y.safetensors`, which is no file of the dataset")

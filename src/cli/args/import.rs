@@ -78,6 +78,9 @@ pub struct ImportTorchArgs {
     /// PyTorch of the references: `system`, or a release such as `2.9`, whose part for processors is installed
     #[arg(long, value_name = "RELEASE", default_value = "system")]
     pub torch: String,
+    /// Report what would be imported and what is known of each task, and write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
     /// Output format
     #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,

@@ -44,6 +44,8 @@ pub struct TasksRequest {
     pub torch: Option<String>,
     /// A file with a `ModelNew`, or a folder with such files below it: kernels of the tasks. Relative to the session's folder.
     pub candidates: Option<PathBuf>,
+    /// Whether nothing is written: the result says what would be imported.
+    pub dry_run: bool,
 }
 
 /// What became of task files.
@@ -83,7 +85,7 @@ pub struct TaskResult {
 /// What became of a task.
 #[derive(Debug)]
 pub enum TaskOutcome {
-    /// Its package was written.
+    /// Its package was written, or would be.
     Imported(Box<ImportedTask>, Vec<CandidateKernel>, Option<Surroundings>),
     /// It cannot be imported.
     Refused(Refusal),
@@ -97,7 +99,7 @@ struct Pending {
     constants: Vec<Constant>,
 }
 
-/// Writes a package for each task file in KernelBench's form. `told` hears of each task as soon as it is done.
+/// Writes a package for each task file in KernelBench's form, unless the request is a dry run. `told` hears of each task as soon as it is done.
 ///
 /// # Errors
 /// [`ImportError`], there is no Python or PyTorch, or a file cannot be written.
@@ -163,7 +165,7 @@ pub fn kernelbench(
                 let outcome = match packed(request, pending, answer) {
                     Ok(mut task) => {
                         task.findings.extend(task.reference_bytes.and_then(|bytes| too_large(bytes, limit)));
-                        if workspace.is_none() {
+                        if workspace.is_none() && !request.dry_run {
                             workspace = write::root(&output, &pending.file.folder)?;
                         }
                         let kernels = candidates::of_task(&candidates, &pending.file);
@@ -176,7 +178,10 @@ pub fn kernelbench(
                         let files = [(FILE, pending.file.text.as_str()), (MANIFEST, task.text.as_str())];
                         let sources = sources.iter().map(|(path, text)| (path.as_str(), *text));
                         let files: Vec<(&str, &str)> = files.into_iter().chain(sources).collect();
-                        let around = write::package(&pending.file.folder, &files, &[])?;
+                        let around = match request.dry_run {
+                            true => None,
+                            false => write::package(&pending.file.folder, &files, &[])?,
+                        };
                         TaskOutcome::Imported(Box::new(task), kernels, around)
                     }
                     Err(refusal) => TaskOutcome::Refused(refusal),

@@ -27,7 +27,7 @@ pub const SET: &str = "flashinfer-trace";
 /// The arguments of functions by source and name, as [`READER`] gives them.
 type Functions = BTreeMap<String, Option<BTreeMap<String, Option<Vec<String>>>>>;
 
-/// Writes a package for each definition of a dataset. `told` hears of each as soon as it is done.
+/// Writes a package for each definition of a dataset, unless the request is a dry run. `told` hears of each as soon as it is done.
 ///
 /// # Errors
 /// [`ImportError`], there is no Python, or a file cannot be written.
@@ -66,7 +66,7 @@ pub fn flashinfer_trace(
             let blobs = Blobs::of(&root, set);
             result.outcome = match described(request, &result.package, set, &functions, &blobs) {
                 Ok(done) => {
-                    if workspace.is_none() {
+                    if workspace.is_none() && !request.dry_run {
                         workspace = write::root(&output, &result.folder)?;
                     }
                     let kept: Vec<(String, &str)> =
@@ -74,7 +74,10 @@ pub fn flashinfer_trace(
                     let own = done.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
                     let kept = kept.iter().map(|(path, text)| (path.as_str(), *text));
                     let files: Vec<(&str, &str)> = own.chain(kept).chain([(MANIFEST, done.text.as_str())]).collect();
-                    let around = write::package(&result.folder, &files, &blobs.copies())?;
+                    let around = match request.dry_run {
+                        true => None,
+                        false => write::package(&result.folder, &files, &blobs.copies())?,
+                    };
                     TaskOutcome::Imported(Box::new(task(done)), vec![], around)
                 }
                 Err(refusal) => TaskOutcome::Refused(refusal),

@@ -18,13 +18,16 @@ pub struct ImportTasksDocument {
     /// The paths of candidates that are for none of the tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strangers: Vec<String>,
+    /// Whether nothing was written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
 /// What became of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskStatus {
-    /// Its package was written.
+    /// Its package was written, or would be without `--dry-run`.
     Imported,
     /// It cannot be imported.
     Refused,

@@ -35,8 +35,10 @@ pub(super) fn run(
         output: Some(output.to_path_buf()),
         torch: (torch.torch != "system").then(|| torch.torch.clone()),
         candidates: candidates.map(Path::to_path_buf),
+        dry_run: torch.dry_run,
     };
-    let told = &mut |task: &TaskResult| say(context, task);
+    let verb = if torch.dry_run { "Importable" } else { "Imported" };
+    let told = &mut |task: &TaskResult| say(context, task, verb);
     let done = match set {
         Set::Kernelbench => kernelbench(&context.session, &request, told)?,
         Set::FlashinferTrace => flashinfer_trace(&context.session, &request, told)?,
@@ -48,14 +50,17 @@ pub(super) fn run(
         context.console.warn(&format!("`{path}` is left out: it is for none of the tasks"));
     }
     if torch.message_format == MessageFormat::Json {
-        return print_line(context, "imported-tasks", &document(&done));
+        return print_line(context, "imported-tasks", &document(&done, torch.dry_run));
     }
-    summary(context, &done);
+    summary(context, &done, verb);
+    if !context.console.quiet() {
+        context.console.err(next(&done, torch.dry_run));
+    }
     Ok(Exit::Done)
 }
 
 /// The line of a task, and what must be known of it.
-fn say(context: &Context, task: &TaskResult) {
+fn say(context: &Context, task: &TaskResult, verb: &str) {
     let console = &context.console;
     let shown = |line: Option<u32>| line.map_or(String::new(), |line| format!(" ({}:{line})", task.path));
     match &task.outcome {
@@ -67,7 +72,7 @@ fn say(context: &Context, task: &TaskResult) {
                 all => format!("; with {}", count(all.len() as u64, "candidate")),
             };
             console.status(
-                "Imported",
+                verb,
                 &format!("`{}` as {}: shapes {}{mode}{with}", task.path, task.package, shapes.join(", ")),
             );
             for finding in &imported.findings {
@@ -83,8 +88,8 @@ fn say(context: &Context, task: &TaskResult) {
     }
 }
 
-/// How many tasks became what, and the next command.
-fn summary(context: &Context, done: &ImportedTasks) {
+/// How many tasks became what.
+fn summary(context: &Context, done: &ImportedTasks, verb: &str) {
     let console = &context.console;
     let imported = || {
         done.tasks.iter().filter_map(|task| match &task.outcome {
@@ -106,24 +111,25 @@ fn summary(context: &Context, done: &ImportedTasks) {
         (has(FindingKind::Workload), "without some of their workloads"),
     ];
     let rest = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {n} {what}")).collect::<String>();
-    console.status("Imported", &format!("{}{rest}", count(imported().count() as u64, "task")));
+    console.status(verb, &format!("{}{rest}", count(imported().count() as u64, "task")));
     if let Some(manifest) = &done.workspace {
         let shown = manifest.strip_prefix(&context.session.cwd).unwrap_or(manifest);
         console.status("Created", &format!("`{}`", shown.display()));
     }
-    if !console.quiet() {
-        let has_kernels = done
-            .tasks
-            .iter()
-            .any(|task| matches!(&task.outcome, TaskOutcome::Imported(_, kernels, _) if !kernels.is_empty()));
-        console.err(match has_kernels {
-            true => "help: verify the candidates with `kforge verify --target cpu --keep-going`\n",
-            false => "help: add a kernel to a package, then verify it with `kforge build --target cpu`\n",
-        });
+}
+
+/// What to do next.
+fn next(done: &ImportedTasks, dry_run: bool) -> &'static str {
+    let has_kernels =
+        |task: &TaskResult| matches!(&task.outcome, TaskOutcome::Imported(_, kernels, _) if !kernels.is_empty());
+    match (dry_run, done.tasks.iter().any(has_kernels)) {
+        (true, _) => "help: nothing was written; the same command without `--dry-run` writes the packages\n",
+        (false, true) => "help: verify the candidates with `kforge verify --target cpu --keep-going`\n",
+        (false, false) => "help: add a kernel to a package, then verify it with `kforge build --target cpu`\n",
     }
 }
 
-fn document(done: &ImportedTasks) -> ImportTasksDocument {
+fn document(done: &ImportedTasks, dry_run: bool) -> ImportTasksDocument {
     let task = |task: &TaskResult| {
         let (imported, refused, status) = match &task.outcome {
             TaskOutcome::Imported(imported, ..) => (Some(imported), None, TaskStatus::Imported),
@@ -172,5 +178,6 @@ fn document(done: &ImportedTasks) -> ImportTasksDocument {
         folder: done.folder.display().to_string(),
         tasks: done.tasks.iter().map(task).collect(),
         strangers: done.strangers.clone(),
+        dry_run,
     }
 }
