@@ -74,6 +74,10 @@ fn operators(every: bool) -> String {
     let curves = "outputs.y = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }\n\
                   reference = { builtin = \"elementwise\", y = \"tanh(x) + softplus(x) + sigmoid(x) + gelu_tanh(x) + exp(x) + sqrt(abs(x)) + erf(x)\" }";
     add("curves", "elementwise", one, &format!("{x}\n{curves}\n{near}\n{shapes}"));
+    // What only libdevice has.
+    let library = "outputs.y = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }\n\
+                   reference = { builtin = \"elementwise\", y = \"pow(abs(x) + 0.1, 1.5) + expm1(x) + log1p(abs(x)) + x % 0.75\" }";
+    add("library", "elementwise", one, &format!("{x}\n{library}\n{near}\n{shapes}"));
     let product = |dtype: &str, more: &str| {
         format!(
             "dims = [\"m\", \"n\", \"k\"]\ninputs.a = {{ dtype = \"{dtype}\", shape = [\"m\", \"k\"] }}\n\
@@ -265,4 +269,40 @@ fn machine_code_of_templates_in_triton_shows_their_methods() {
         let of = matched.iter().find(|line| line.contains(method));
         assert!(of.is_some_and(|line| line.contains(opcode)), "{method}: {matched:?}\n{}", built.said);
     }
+}
+
+#[test]
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+#[ignore = "second tier: installs Triton"]
+fn rules_try_the_methods_of_templates_in_triton_and_a_second_run_tries_nothing() {
+    let rows = "\n[operator.norm]\ndims = [\"rows\", \"cols\"]\ninputs.x = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }\n\
+                outputs.y = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }\nreference = \"builtin:softmax\"\n\
+                shapes.timed = { rows = 16, cols = 1024, role = \"bench\" }\n\n[kernel.norm]\noperator = \"norm\"\n\
+                language = \"triton\"\ngenerate = { template = \"row-reduction\" }\ntune.CHUNK = [1024]\ntune.WARPS = [4]\n";
+    let manifest = format!("{TIMED}{rows}").replace("\" }\ntune", "\", agent = \"rules\", rounds = 2 }\ntune");
+    let manifest =
+        manifest.replace("tune.VEC = [4]", "tune.VEC = [1, 4]").replace("tune.STAGES = [3]", "tune.STAGES = [1, 3]");
+    let mut lab = Lab::new(&[("kernel.toml", &manifest)]);
+    let scenario = lab.home.path().join("scenario.toml");
+    fs::write(&scenario, SCENARIO).unwrap();
+    lab.variables.push(("KFORGE_VIRTUAL_DEVICE", scenario.display().to_string()));
+    let Some(lab) = lab.installed() else { return };
+    let first = lab.run(&["optimize"]);
+    ok(&first);
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(lab.path("target/kforge/report.json")).unwrap()).unwrap();
+    for (kernel, method) in [
+        ("sum", "memory.vectorized_access"),
+        ("product", "memory.multi_stage_pipeline"),
+        ("norm", "memory.rows_in_registers"),
+    ] {
+        let of = report["packages"][0]["kernels"].as_array().unwrap().iter().find(|one| one["name"] == kernel).unwrap();
+        assert!(of["targets"][0]["methods"].to_string().contains(method), "{kernel}: {}", of["targets"][0]["methods"]);
+    }
+    // The start of the sum loads one element at a time; nothing suggests a method of the others.
+    assert!(first.said.contains("p/sum/gpu: round 1: memory.vectorized_access"), "{}", first.said);
+    assert!(first.said.contains("Correct p/sum/gpu: VEC=4,WARPS=4"), "{}", first.said);
+    let again = lab.run(&["optimize"]);
+    ok(&again);
+    assert_eq!((again.executed("round"), again.executed("bench")), (vec![], vec![]));
 }
