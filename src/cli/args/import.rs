@@ -78,7 +78,7 @@ pub struct ImportTorchArgs {
     /// PyTorch of the references: `system`, or a release such as `2.9`, whose part for processors is installed
     #[arg(long, value_name = "RELEASE", default_value = "system")]
     pub torch: String,
-    /// Report what would be imported and what is known of each task, and write nothing
+    /// Report what would be imported, and write nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Output format
@@ -94,7 +94,9 @@ pub struct ImportTasksArgs {
     /// Folder for the packages
     #[arg(short, long, value_name = "DIR", default_value = "kernelbench")]
     pub output: PathBuf,
-    /// Kernels of the tasks: a file with a `ModelNew`, or a folder with such files below it, as a run of KernelBench leaves them
+    /// Kernels of the tasks: a file with a `ModelNew`, or a folder of them
+    ///
+    /// The folder may be that of a run of KernelBench.
     #[arg(long, value_name = "PATH")]
     pub candidates: Option<PathBuf>,
     /// What their references need.
