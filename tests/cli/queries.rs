@@ -144,6 +144,21 @@ fn a_report_is_a_page_that_is_written_printed_and_opened() {
 }
 
 #[test]
+fn an_edited_argument_has_its_name_also_where_a_launch_has_a_condition() {
+    let place = Place::tiny();
+    let other = "template <int BLOCK>\n__global__ void other(float *y, const float *x, int n) {}\n";
+    place.edit("twice.cu", "template <int BLOCK>\n", &format!("{other}template <int BLOCK>\n"));
+    let launch = "[[kernel.twice.launch]]\n";
+    let large =
+        "when = \"n > 100\"\nentry = \"other<BLOCK>\"\ngrid = [1]\nblock = [\"BLOCK\"]\nargs = [\"y\", \"x\", \"7\"]\n";
+    place.edit("kernel.toml", launch, &format!("{launch}{large}\n{launch}"));
+    place.run("build").expect(0);
+    place.edit("kernel.toml", "\"y\", \"n\"]", "\"y\", \"n - 1\"]");
+    place.run("report").expect(0).prints("the argument `n - 1` of launch 1 changed since this was built");
+    place.run("explain cpu/five/verify").expect(0).prints("argument `n - 1` of launch 1 changed");
+}
+
+#[test]
 fn results_of_a_build_that_ended_at_a_failure_are_not_stale_and_explain_names_the_next_step() {
     let place = Place::tiny().alone();
     place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 128]");
