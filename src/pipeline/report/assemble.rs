@@ -184,7 +184,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
     for (package, messages) in messages::all(steps, reader) {
         packages.get(&package).messages = messages;
     }
-    Report { format_version: kforge_types::record::FORMAT_VERSION, built: None, packages: packages.all }
+    Report { format_version: kforge_types::record::FORMAT_VERSION, packages: packages.all, ..Report::default() }
 }
 
 /// Names of shapes by position, by package, kernel, target and types.
