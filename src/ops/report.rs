@@ -16,7 +16,7 @@ use kforge_numerics::measure::score::Form;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::page::listings::{Listings, sidecar};
 use kforge_pipeline::report::page::page_beside;
-use kforge_pipeline::report::provenance::BuiltReport;
+use kforge_pipeline::report::provenance::{BuiltReport, SelectedReport};
 use kforge_pipeline::report::score::{NoScores, Scores, scores};
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_project::workspace::{Workspace, root_folder};
@@ -24,6 +24,9 @@ use kforge_types::record::FORMAT_VERSION;
 
 /// The name of the page in the output folder.
 pub const PAGE: &str = "report.html";
+
+/// The name of the page of a part of the report, which must not replace that of the whole.
+pub const NARROWED_PAGE: &str = "report.narrowed.html";
 
 /// The ending of the page beside it.
 const SIDECAR: &str = "sass.html";
@@ -100,20 +103,28 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
         report.built.iter_mut().for_each(|built| built.interrupted = true);
     }
     stale::mark(session, &mut report);
-    narrow(session, &workspace, &mut report, &request.words)?;
+    let whole = report.clone();
+    let packages = narrow(session, &workspace, &mut report, &request.words)?;
+    if report != whole {
+        let SelectionArgs { kernels, operators, shapes, targets, .. } = request.words.clone();
+        report.narrowed = Some(SelectedReport { packages, kernels, operators, shapes, targets, overlay: None });
+    }
     let scores = request.score.as_ref().map(|request| score(&report, request)).transpose()?;
     Ok(Shown { report, scores, diagnostics })
 }
 
-/// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or `report.html` in the output folder. The disassembly
-/// of machine code, as far as it can be found here, is a page beside it: `report.sass.html`.
+/// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or in the output folder [`PAGE`], [`NARROWED_PAGE`] for a
+/// part of the report. The disassembly of machine code, as far as it can be found here, is a page beside it: `report.sass.html`.
 ///
 /// # Errors
 /// The workspace cannot be read, or a file cannot be written.
 pub fn write_page(session: &Session, report: &Report, path: Option<&Path>) -> Result<PathBuf, Error> {
     let path = match path {
         Some(path) => session.cwd.join(path),
-        None => session.target(&session.workspace_and_warnings()?.0).join(PAGE),
+        None => {
+            let name = if report.narrowed.is_some() { NARROWED_PAGE } else { PAGE };
+            session.target(&session.workspace_and_warnings()?.0).join(name)
+        }
     };
     let beside = path.with_extension(SIDECAR);
     let file = beside.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -141,11 +152,16 @@ pub fn unbuilt(session: &Session) -> Report {
     let root = session.manifest().map(|manifest| root_folder(&manifest));
     let folder = root.ok().and_then(|root| in_repository(&root));
     let built = BuiltReport { kforge: env!("CARGO_PKG_VERSION").into(), folder, ..BuiltReport::default() };
-    Report { format_version: FORMAT_VERSION, built: Some(built), packages: vec![] }
+    Report { format_version: FORMAT_VERSION, built: Some(built), ..Report::default() }
 }
 
-/// Removes everything that is not selected.
-fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: &SelectionArgs) -> Result<(), Error> {
+/// Removes everything that is not selected. Returns the packages that are left if others were removed.
+fn narrow(
+    session: &Session,
+    workspace: &Workspace,
+    report: &mut Report,
+    words: &SelectionArgs,
+) -> Result<Vec<String>, Error> {
     let selected = session.select(workspace, words)?;
     let members: Vec<&str> = selected.members.iter().map(|i| workspace.members[*i].package.name.as_str()).collect();
     let built: Vec<String> = report.packages.iter().map(|p| p.name.clone()).collect();
@@ -153,9 +169,11 @@ fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: 
     if report.packages.is_empty() {
         return Err(NotShown::NotBuilt { asked: members.into_iter().map(String::from).collect(), built }.into());
     }
+    let left: Vec<String> = report.packages.iter().map(|package| package.name.clone()).collect();
+    let left = if left == built { vec![] } else { left };
     // The results of operators stay, unless the selection is within packages.
     if [&words.kernels, &words.operators, &words.shapes, &words.targets].iter().all(|words| words.is_empty()) {
-        return Ok(());
+        return Ok(left);
     }
     let takes = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
     report.retain(&|_, kernel, operator, target| {
@@ -164,7 +182,7 @@ fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: 
     for target in report.packages.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets) {
         target.narrow(&|shape| takes(&selected.shapes, shape));
     }
-    if report.packages.is_empty() { Err(NotShown::Nothing.into()) } else { Ok(()) }
+    if report.packages.is_empty() { Err(NotShown::Nothing.into()) } else { Ok(left) }
 }
 
 fn score(report: &Report, request: &ScoreRequest) -> Result<Scores, NotShown> {

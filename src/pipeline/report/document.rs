@@ -9,7 +9,7 @@ use super::classes::{OvertakenReport, stands_for};
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
 use super::messages::MessageReport;
-use super::provenance::{BuiltReport, ObservedReport};
+use super::provenance::{BuiltReport, ObservedReport, SelectedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
 use kforge_numerics::measure::interval::{Estimate, median_interval, quantiles};
@@ -28,6 +28,9 @@ pub struct Report {
     /// The build; none if an earlier kforge wrote the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built: Option<BuiltReport>,
+    /// To what the report was narrowed, if that left something out. The stored report never has it: it is found when the report is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrowed: Option<SelectedReport>,
     /// Packages in order.
     pub packages: Vec<PackageReport>,
 }

@@ -158,6 +158,12 @@ fn body(h: &mut Html, report: &Report, seats: &[Seat<'_>], listings: Option<&Lis
                 h.leaf("time", &[("datetime", &built.at)], "");
             });
         }
+        if let Some(selected) = &report.narrowed {
+            h.open("p", &[("class", &"v open")], |h| {
+                h.leaf("b", &[], "Narrowed");
+                h.text(format!(" to {}. `kforge report --html` writes the whole page.", selected.line()));
+            });
+        }
         h.open("nav", &[("aria-label", &"sections")], |h| {
             for (id, title) in sections.sections() {
                 h.leaf("a", &[("href", &format!("#{id}"))], title);

@@ -7,6 +7,7 @@ pub(super) mod synthetic;
 
 use super::page;
 use crate::report::earlier::EarlierReport;
+use crate::report::provenance::SelectedReport;
 use read::Page;
 use synthetic::{CHAMPION, synthetic};
 
@@ -206,6 +207,19 @@ fn a_time_of_an_earlier_version_is_said_to_be_one() {
 #[expect(clippy::print_stdout, reason = "the script reads it there")]
 fn a_page_of_a_hundred_kernels_for_browsers() {
     println!("{}", page(&synthetic(100)));
+}
+
+#[test]
+fn a_page_of_a_part_of_a_report_says_of_which() {
+    let mut report = synthetic(1);
+    let says = |report: &super::Report| Page::read(&page(report)).text.contains("Narrowed");
+    assert!(!says(&report));
+    let names = |all: &[&str]| all.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+    let (kernels, targets) = (names(&["a", "b", "<c>"]), names(&["h200"]));
+    report.narrowed = Some(SelectedReport { kernels, targets, ..SelectedReport::default() });
+    let text = Page::read(&page(&report)).text;
+    let line = "Narrowed to kernels `a`, `b` and `<c>`, target `h200`. `kforge report --html` writes the whole page.";
+    assert!(text.contains(line), "{text}");
 }
 
 #[test]
