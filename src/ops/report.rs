@@ -3,6 +3,9 @@
 mod listings;
 mod stale;
 
+pub(crate) use listings::listings;
+
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +17,7 @@ use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_numerics::measure::score::Form;
 use kforge_pipeline::report::Report;
-use kforge_pipeline::report::page::listings::{Listings, sidecar};
+use kforge_pipeline::report::page::listings::{Listing, Listings, Place, sidecar};
 use kforge_pipeline::report::page::page_beside;
 use kforge_pipeline::report::provenance::{BuiltReport, SelectedReport};
 use kforge_pipeline::report::score::{NoScores, Scores, scores};
@@ -114,7 +117,7 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
 }
 
 /// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or in the output folder [`PAGE`], [`NARROWED_PAGE`] for a
-/// part of the report. The disassembly of machine code, as far as it can be found here, is a page beside it: `report.sass.html`.
+/// part of the report. Sources and machine code, as far as they can be found here, are a page beside it: `report.sass.html`.
 ///
 /// # Errors
 /// The workspace cannot be read, or a file cannot be written.
@@ -126,17 +129,33 @@ pub fn write_page(session: &Session, report: &Report, path: Option<&Path>) -> Re
             session.target(&session.workspace_and_warnings()?.0).join(name)
         }
     };
-    let beside = path.with_extension(SIDECAR);
+    write_pages(report, listings(session, report), &path)?;
+    Ok(path)
+}
+
+/// Writes the page of a report to a path, and what was found of its variants to a page beside it. Returns the paths of both, as far as there are two.
+pub(crate) fn write_pages(
+    report: &Report,
+    of: BTreeMap<Place, Vec<Listing>>,
+    path: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    let beside = sidecar_of(path);
     let file = beside.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let listings = Listings { file, of: listings::listings(session, report) };
-    match sidecar(report, &listings) {
+    let listings = Listings { file, of };
+    let second = sidecar(report, &listings);
+    match &second {
         Some(text) => {
             write_if_changed(&beside, text.as_bytes()).map_err(Error::write(&beside))?;
         }
         None => remove(&beside)?,
     }
-    write_if_changed(&path, page_beside(report, &listings).as_bytes()).map_err(Error::write(&path))?;
-    Ok(path)
+    write_if_changed(path, page_beside(report, &listings).as_bytes()).map_err(Error::write(path))?;
+    Ok([path.to_path_buf()].into_iter().chain(second.map(|_| beside)).collect())
+}
+
+/// The page beside that of a report.
+pub(crate) fn sidecar_of(path: &Path) -> PathBuf {
+    path.with_extension(SIDECAR)
 }
 
 /// Removes what an earlier report wrote beside its page.
