@@ -116,8 +116,8 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
     Ok(Shown { report, scores, diagnostics })
 }
 
-/// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or in the output folder [`PAGE`], [`NARROWED_PAGE`] for a
-/// part of the report. Sources and machine code, as far as they can be found here, are a page beside it: `report.sass.html`.
+/// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or in the output folder [`PAGE`], and
+/// [`NARROWED_PAGE`] for a part of the report. Sources and machine code, as far as they can be found here, are a page beside it: `report.sass.html`.
 ///
 /// # Errors
 /// The workspace cannot be read, or a file cannot be written.

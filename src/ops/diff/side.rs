@@ -148,8 +148,7 @@ impl<'a, 'p> Plan<'a, 'p> {
         Side { found, benches }
     }
 
-    /// The file that is compiled for a variant, and all files that its compilation can reach, each with its contents as far as they are stored. None if the plan does
-    /// not have them.
+    /// The file that is compiled for a variant, and all files that its compilation can reach. None if the plan does not have them.
     pub(crate) fn sources(&self, seat: &DiffSeat, label: &str) -> Option<(String, Files)> {
         let (compile, _) = self.steps_of(seat, label).find(|(node, _)| node.kind == StepKind::Compile)?;
         let Source::Output { node, .. } = &compile.inputs.get("tree:source")?.source else { return None };

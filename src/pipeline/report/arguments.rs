@@ -1,5 +1,5 @@
-//! The names of the arguments of a kernel's launches, as its manifest declares them. Knows declarations and the launches of a step; does not know which field of
-//! a key is meant.
+//! The names of the arguments of a kernel's launches, as its manifest declares them. Knows declarations and the launches of a step; does not know which
+//! field of a key is meant.
 //!
 //! A step's launches need not be the declared ones. So an argument has a name only if every declared launch that can be meant gives it that name.
 //!

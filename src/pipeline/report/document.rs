@@ -334,7 +334,7 @@ impl MethodReport {
 pub struct RooflineReport {
     /// The variant.
     pub variant: String,
-    /// The slowest shape, which the roofline describes; none if nothing was timed, or if only other shapes were asked for, of which the roofline then says nothing.
+    /// The slowest shape, which the roofline describes; none if nothing was timed, or if only other shapes were asked for. The roofline then says nothing.
     pub shape: Option<String>,
     /// Gaps, bound and the metrics that show them. The `shape` inside is the shape's position.
     pub roofline: Roofline,

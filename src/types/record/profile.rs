@@ -90,8 +90,8 @@ impl Gaps {
         }
     }
 
-    /// What is used of each resource, in words: `used compute 8 %, memory 43 %; 61 % of warps wait`. A note on an axis follows it in parentheses; axes in a row with
-    /// the same note share it.
+    /// What is used of each resource, in words: `used compute 8 %, memory 43 %; 61 % of warps wait`. A note on an axis follows it in parentheses; axes in a
+    /// row with the same note share it.
     pub fn text(&self, note: &dyn Fn(Axis) -> Option<String>) -> String {
         let used = |axis: Axis| match (axis, self.of(axis)) {
             (Axis::Latency, Some(gap)) => format!("; {:.0} % of warps wait", 100.0 * gap),

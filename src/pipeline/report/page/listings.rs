@@ -1,5 +1,5 @@
-//! The source and the disassembly of what a page compares: links on the page, and the page beside it that holds both with opcodes and metrics. Knows the document,
-//! texts of files and of a disassembler; reads and runs nothing.
+//! The source and the disassembly of what a page compares: links on the page, and the page beside it that holds both with opcodes and metrics. Knows the
+//! document, texts of files and of a disassembler; reads and runs nothing.
 //!
 //! | decision | reason |
 //! |---|---|

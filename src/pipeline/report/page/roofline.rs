@@ -59,7 +59,8 @@ pub(super) fn roofline(h: &mut Html, seats: &[Seat<'_>], most: usize) {
         return;
     }
     let about = "What champions reach at each bench shape. Up is the share of the peak of the arithmetic unit; to the right, more operations per byte, 1 where \
-                 memory and the unit are equally busy. ○ is too small to fill the device, so that its distance from the roof says little; ● is not, as far as is known: the table says by what.";
+                 memory and the unit are equally busy. ○ is too small to fill the device, so that its distance from the roof says little; ● is not, as far \
+                 as is known: the table says by what.";
     section(h, "roofline", "Roofline", about, |h| {
         if is_short {
             let only = "Only the bench shapes where champions take longest; report.json has all.";
