@@ -67,6 +67,7 @@ fn a_page_says_why_there_is_no_disassembly_and_leaves_no_old_one() {
 }
 
 #[test]
+#[ignore = "second tier: a build and several runs"]
 fn a_run_in_ci_writes_the_page_beside_its_report_and_removes_an_old_one() {
     let lab = lab();
     run(&lab, &["ci"], 0);
