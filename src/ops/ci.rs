@@ -9,7 +9,7 @@
 //! | whether a package can be packaged | [`crate::package()`](mod@crate::package), which reads the evidence of the whole package, also that of kernels that the change does not touch |
 //! | which targets are compared | those whose device somebody has observed: this machine has one, or the home or the repository of either state has a record of one |
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -22,7 +22,7 @@ use crate::event::Event;
 use crate::package::write::remove_artifacts;
 use crate::package::{PackageError, PackageRequest, Packaged, package_with};
 use crate::pen::{Passphrase, Pen};
-use crate::report::{PAGE, unbuilt};
+use crate::report::{PAGE, sidecar_of, unbuilt, write_pages};
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
 use kforge_engine::{BuildOutcome, ClaimsOption};
@@ -36,7 +36,7 @@ use kforge_pipeline::release::comparison::{Change, Comparison, Seat};
 use kforge_pipeline::release::comparison_page;
 use kforge_pipeline::release::revision::Revision;
 use kforge_pipeline::report::exports::{ExportFormat, export, summary_results};
-use kforge_pipeline::report::page::page;
+use kforge_pipeline::report::page::listings::{Listing, Place};
 use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_project::workspace::{Workspace, root_folder};
 use kforge_types::model::Arch;
@@ -89,6 +89,8 @@ pub struct Ci {
     pub finished: Option<Finished>,
     /// Why artifacts that were asked for could not be made. The run then concludes with [`Conclusion::NotPackaged`].
     pub refused: Option<Error>,
+    /// The sources and the machine code of what the page of its results compares, as far as they are found here.
+    pub listings: BTreeMap<Place, Vec<Listing>>,
     /// The folder for its documents.
     pub folder: PathBuf,
 }
@@ -127,7 +129,14 @@ pub fn ci(session: &Session, request: &CiRequest, passphrase: &Passphrase<'_>) -
             }
         }
     }
-    Ok(Ci { report, finished, refused, folder })
+    let listings = match &finished {
+        // What plans say was said by the run.
+        Some(finished) if report.conclusion != Conclusion::Interrupted => {
+            crate::report::listings(&session.unheard(), &finished.report)
+        }
+        _ => BTreeMap::new(),
+    };
+    Ok(Ci { report, finished, refused, listings, folder })
 }
 
 /// Why nothing is packaged: a line for each reason.
@@ -139,7 +148,7 @@ fn reasons(error: &Error) -> Vec<String> {
 }
 
 /// Writes the documents of a run into its folder: [`DOCUMENT`], the comparison as Markdown and as a page, and the results in the formats of other tools and as a
-/// page. Returns their paths.
+/// page, with sources and machine code on a page beside it. Returns their paths.
 ///
 /// # Errors
 /// A document cannot be written.
@@ -155,9 +164,10 @@ pub fn write_reports(session: &Session, ci: &Ci) -> Result<Vec<PathBuf>, Error> 
         };
         texts.push((format.file_name(), text));
     }
-    texts.push((PAGE, page(results)));
     texts.extend(ci.report.comparison.as_ref().map(|found| (COMPARISON_PAGE, comparison_page::page(found))));
-    write(&ci.folder, &texts)
+    let mut written = write(&ci.folder, &texts)?;
+    written.extend(write_pages(results, ci.listings.clone(), &ci.folder.join(PAGE))?);
+    Ok(written)
 }
 
 /// Writes what is wrong with a workspace that cannot be built, in the formats of other tools that show diagnostics. Returns the paths of the documents.
@@ -195,10 +205,10 @@ fn folder(session: &Session, request: &CiRequest) -> Result<PathBuf, Error> {
 
 /// Removes the documents of an earlier run, so that a run that cannot be started leaves none.
 fn forget(folder: &Path) -> Result<(), Error> {
-    for name in
-        [DOCUMENT, COMPARISON, PAGE, COMPARISON_PAGE].into_iter().chain(ExportFormat::ALL.map(ExportFormat::file_name))
-    {
-        let place = folder.join(name);
+    let names = [DOCUMENT, COMPARISON, PAGE, COMPARISON_PAGE];
+    let names = names.into_iter().chain(ExportFormat::ALL.map(ExportFormat::file_name));
+    let places = names.map(|name| folder.join(name)).chain([sidecar_of(&folder.join(PAGE))]);
+    for place in places {
         match std::fs::remove_file(&place) {
             Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return Err(Error::remove(&place)(e));

@@ -13,7 +13,7 @@ use crate::session::build::{Packages, Ready};
 use crate::session::plan::Looking;
 use crate::session::request::LastRequest;
 use crate::{Error, Session};
-use kforge_engine::{Explanation, Memory, ReadyResult};
+use kforge_engine::{Explanation, Memory, Node, ReadyResult};
 use kforge_foundation::base::diag::closest;
 use kforge_pipeline::optimize::methods::{self, Entry};
 use kforge_pipeline::plan::Goal;
@@ -201,7 +201,8 @@ fn step(session: &Session, request: &ExplainRequest) -> Result<Explained, Error>
 fn arguments(packages: &Packages, known: &ReadyResult, explanation: &Explanation) -> ArgumentsOf {
     let told = |id: &String| explanation.because.iter().any(|because| because.what == *id);
     let nodes = known.steps.iter().map(|(node, _)| node).filter(|node| told(&node.id));
-    nodes.filter_map(|node| Some((node.id.clone(), Arguments::of(packages.kernel(&node.labels)?)))).collect()
+    let of = |node: &Node| Some(Arguments::of_step(packages.kernel(&node.labels)?, &node.params));
+    nodes.filter_map(|node| Some((node.id.clone(), of(node)?))).collect()
 }
 
 /// The request of the last build, if its plan has the step; none if it has not, or if there was no build.

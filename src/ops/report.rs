@@ -3,6 +3,9 @@
 mod listings;
 mod stale;
 
+pub(crate) use listings::listings;
+
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -14,9 +17,9 @@ use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_numerics::measure::score::Form;
 use kforge_pipeline::report::Report;
-use kforge_pipeline::report::page::listings::{Listings, sidecar};
+use kforge_pipeline::report::page::listings::{Listing, Listings, Place, sidecar};
 use kforge_pipeline::report::page::page_beside;
-use kforge_pipeline::report::provenance::BuiltReport;
+use kforge_pipeline::report::provenance::{BuiltReport, SelectedReport};
 use kforge_pipeline::report::score::{NoScores, Scores, scores};
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_project::workspace::{Workspace, root_folder};
@@ -24,6 +27,9 @@ use kforge_types::record::FORMAT_VERSION;
 
 /// The name of the page in the output folder.
 pub const PAGE: &str = "report.html";
+
+/// The name of the page of a part of the report, which must not replace that of the whole.
+pub const NARROWED_PAGE: &str = "report.narrowed.html";
 
 /// The ending of the page beside it.
 const SIDECAR: &str = "sass.html";
@@ -100,32 +106,56 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
         report.built.iter_mut().for_each(|built| built.interrupted = true);
     }
     stale::mark(session, &mut report);
-    narrow(session, &workspace, &mut report, &request.words)?;
+    let whole = report.clone();
+    let packages = narrow(session, &workspace, &mut report, &request.words)?;
+    if report != whole {
+        let SelectionArgs { kernels, operators, shapes, targets, .. } = request.words.clone();
+        report.narrowed = Some(SelectedReport { packages, kernels, operators, shapes, targets, overlay: None });
+    }
     let scores = request.score.as_ref().map(|request| score(&report, request)).transpose()?;
     Ok(Shown { report, scores, diagnostics })
 }
 
-/// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or `report.html` in the output folder. The disassembly
-/// of machine code, as far as it can be found here, is a page beside it: `report.sass.html`.
+/// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or in the output folder [`PAGE`], and
+/// [`NARROWED_PAGE`] for a part of the report. Sources and machine code, as far as they can be found here, are a page beside it: `report.sass.html`.
 ///
 /// # Errors
 /// The workspace cannot be read, or a file cannot be written.
 pub fn write_page(session: &Session, report: &Report, path: Option<&Path>) -> Result<PathBuf, Error> {
     let path = match path {
         Some(path) => session.cwd.join(path),
-        None => session.target(&session.workspace_and_warnings()?.0).join(PAGE),
+        None => {
+            let name = if report.narrowed.is_some() { NARROWED_PAGE } else { PAGE };
+            session.target(&session.workspace_and_warnings()?.0).join(name)
+        }
     };
-    let beside = path.with_extension(SIDECAR);
+    write_pages(report, listings(session, report), &path)?;
+    Ok(path)
+}
+
+/// Writes the page of a report to a path, and what was found of its variants to a page beside it. Returns the paths of both, as far as there are two.
+pub(crate) fn write_pages(
+    report: &Report,
+    of: BTreeMap<Place, Vec<Listing>>,
+    path: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    let beside = sidecar_of(path);
     let file = beside.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let listings = Listings { file, of: listings::listings(session, report) };
-    match sidecar(report, &listings) {
+    let listings = Listings { file, of };
+    let second = sidecar(report, &listings);
+    match &second {
         Some(text) => {
             write_if_changed(&beside, text.as_bytes()).map_err(Error::write(&beside))?;
         }
         None => remove(&beside)?,
     }
-    write_if_changed(&path, page_beside(report, &listings).as_bytes()).map_err(Error::write(&path))?;
-    Ok(path)
+    write_if_changed(path, page_beside(report, &listings).as_bytes()).map_err(Error::write(path))?;
+    Ok([path.to_path_buf()].into_iter().chain(second.map(|_| beside)).collect())
+}
+
+/// The page beside that of a report.
+pub(crate) fn sidecar_of(path: &Path) -> PathBuf {
+    path.with_extension(SIDECAR)
 }
 
 /// Removes what an earlier report wrote beside its page.
@@ -141,11 +171,16 @@ pub fn unbuilt(session: &Session) -> Report {
     let root = session.manifest().map(|manifest| root_folder(&manifest));
     let folder = root.ok().and_then(|root| in_repository(&root));
     let built = BuiltReport { kforge: env!("CARGO_PKG_VERSION").into(), folder, ..BuiltReport::default() };
-    Report { format_version: FORMAT_VERSION, built: Some(built), packages: vec![] }
+    Report { format_version: FORMAT_VERSION, built: Some(built), ..Report::default() }
 }
 
-/// Removes everything that is not selected.
-fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: &SelectionArgs) -> Result<(), Error> {
+/// Removes everything that is not selected. Returns the packages that are left if others were removed.
+fn narrow(
+    session: &Session,
+    workspace: &Workspace,
+    report: &mut Report,
+    words: &SelectionArgs,
+) -> Result<Vec<String>, Error> {
     let selected = session.select(workspace, words)?;
     let members: Vec<&str> = selected.members.iter().map(|i| workspace.members[*i].package.name.as_str()).collect();
     let built: Vec<String> = report.packages.iter().map(|p| p.name.clone()).collect();
@@ -153,9 +188,11 @@ fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: 
     if report.packages.is_empty() {
         return Err(NotShown::NotBuilt { asked: members.into_iter().map(String::from).collect(), built }.into());
     }
+    let left: Vec<String> = report.packages.iter().map(|package| package.name.clone()).collect();
+    let left = if left == built { vec![] } else { left };
     // The results of operators stay, unless the selection is within packages.
     if [&words.kernels, &words.operators, &words.shapes, &words.targets].iter().all(|words| words.is_empty()) {
-        return Ok(());
+        return Ok(left);
     }
     let takes = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
     report.retain(&|_, kernel, operator, target| {
@@ -164,7 +201,7 @@ fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: 
     for target in report.packages.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets) {
         target.narrow(&|shape| takes(&selected.shapes, shape));
     }
-    if report.packages.is_empty() { Err(NotShown::Nothing.into()) } else { Ok(()) }
+    if report.packages.is_empty() { Err(NotShown::Nothing.into()) } else { Ok(left) }
 }
 
 fn score(report: &Report, request: &ScoreRequest) -> Result<Scores, NotShown> {

@@ -144,6 +144,47 @@ fn a_report_is_a_page_that_is_written_printed_and_opened() {
 }
 
 #[test]
+#[ignore = "second tier: a build and several runs"]
+fn a_page_of_a_part_of_the_report_does_not_replace_the_whole_page_and_says_what_it_is() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "five = { n = 5 }", "five = { n = 5 }\nsix = { n = 6 }");
+    place.run("build").expect(0);
+    // A selection that leaves nothing out is no part.
+    place.run("report --html --kernel twice").expect(0).says("report.html");
+    let whole = place.read("target/kforge/report.html");
+    assert!(!whole.contains("Narrowed"), "{whole}");
+    place.run("report --html --shape six").expect(0).says("report.narrowed.html");
+    assert_eq!(place.read("target/kforge/report.html"), whole);
+    let part = place.read("target/kforge/report.narrowed.html");
+    assert!(part.contains("<b>Narrowed</b> to shape `six`.") && !part.contains("five"), "{part}");
+    assert_eq!(place.run("report --html - --shape six").expect(0).out, part);
+    place.run("report --html part.html --shape six").expect(0);
+    assert_eq!(place.read("part.html"), part);
+    let json = place.run("report --format json --shape six").expect(0).json();
+    assert_eq!(
+        (json["narrowed"]["shapes"][0].as_str(), &json["narrowed"]["kernels"]),
+        (Some("six"), &serde_json::json!([]))
+    );
+    assert_eq!(place.run("report --format json").expect(0).json()["narrowed"], serde_json::Value::Null);
+}
+
+#[test]
+#[ignore = "second tier: a build and several runs"]
+fn an_edited_argument_has_its_name_also_where_a_launch_has_a_condition() {
+    let place = Place::tiny();
+    let other = "template <int BLOCK>\n__global__ void other(float *y, const float *x, int n) {}\n";
+    place.edit("twice.cu", "template <int BLOCK>\n", &format!("{other}template <int BLOCK>\n"));
+    let launch = "[[kernel.twice.launch]]\n";
+    let large =
+        "when = \"n > 100\"\nentry = \"other<BLOCK>\"\ngrid = [1]\nblock = [\"BLOCK\"]\nargs = [\"y\", \"x\", \"7\"]\n";
+    place.edit("kernel.toml", launch, &format!("{launch}{large}\n{launch}"));
+    place.run("build").expect(0);
+    place.edit("kernel.toml", "\"y\", \"n\"]", "\"y\", \"n - 1\"]");
+    place.run("report").expect(0).prints("the argument `n - 1` of launch 1 changed since this was built");
+    place.run("explain cpu/five/verify").expect(0).prints("argument `n - 1` of launch 1 changed");
+}
+
+#[test]
 fn results_of_a_build_that_ended_at_a_failure_are_not_stale_and_explain_names_the_next_step() {
     let place = Place::tiny().alone();
     place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 128]");

@@ -49,7 +49,7 @@ fn a_champion_is_profiled_and_its_gaps_come_from_counters() {
     // Computed from measured values: 1400 bytes moved where 800 suffice, 800 written where 400 suffice.
     let metrics = &found["roofline"]["metrics"];
     assert_eq!((&metrics["traffic_excess"], &metrics["write_excess"]), (&json!(1.75), &json!(2.0)));
-    let line = "bound by latency: gaps compute 0.92, memory 0.57, latency 0.61";
+    let line = "bound by latency: used compute 8 %, memory 43 %; 61 % of warps wait (by counters)";
     for format in ["text", "markdown"] {
         assert!(told(&lab, &["report", "--format", format]).contains(line));
     }
@@ -70,7 +70,7 @@ fn where_counters_are_refused_timing_tells_two_gaps_and_the_build_ends_well() {
         json!({ "compute": "timing of theoretical peaks", "memory": "timing of theoretical peaks" })
     );
     assert_eq!(found["roofline"]["near_peak"], false);
-    let line = "bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters: ERR_NVGPUCTRPERM)";
+    let line = "bound by memory: used compute 8 %, memory 43 % (by timing of theoretical peaks); waiting unknown (no counters: ERR_NVGPUCTRPERM)";
     assert!(told(&lab, &["report"]).contains(line));
     assert_eq!(lab.built(&["--require-evidence"]).count("executed"), 0);
 }

@@ -1,4 +1,4 @@
-//! The disassembly beside the page of a report: of what the page compares, from binaries that builds left in the store.
+//! The page beside that of a report: sources, and the disassembly of what the page compares, from binaries that builds left in the store.
 
 use std::fs;
 
@@ -35,6 +35,10 @@ fn a_page_finds_the_disassembly_of_the_champion_and_of_what_it_is_compared_with_
             && at("declared start <code>V=1") < at("rival <code>V=4")
     );
     assert!(at("LDG.E.64 R0") < at("LDG.E.128 R0"), "{beside}");
+    // One source for all variants, beside what it was compiled to.
+    let source = "champion <code>V=2</code>, declared start <code>V=1</code>";
+    assert!(at(source) < at("#pragma sass k&lt;2&gt; LDG.E.64 4") && at("#pragma sass k&lt;2&gt;") < at("LDG.E.64 R0"));
+    assert_eq!(beside.matches("#pragma sass k&lt;2&gt;").count(), 1, "{beside}");
     // What was disassembled once is known.
     let (said, again, _) = report(&lab, &[]);
     assert!(!said.contains("Disassembling") && again == page, "{said}");
@@ -57,5 +61,23 @@ fn a_page_says_why_there_is_no_disassembly_and_leaves_no_old_one() {
     lab.built(&[]);
     fs::remove_file(lab.project.root().join("cuda/bin/nvdisasm")).unwrap();
     let (_, page, beside) = report(&lab, &[]);
-    assert!(page.contains("No disassembly of champion ") && beside.is_none(), "{page}");
+    let beside = beside.unwrap();
+    assert!(page.contains("No disassembly of champion ") && page.contains("Source of k on h"), "{page}");
+    assert!(beside.contains("#pragma edited") && !beside.contains("LDG.E.64 R0"), "{beside}");
+}
+
+#[test]
+#[ignore = "second tier: a build and several runs"]
+fn a_run_in_ci_writes_the_page_beside_its_report_and_removes_an_old_one() {
+    let lab = lab();
+    run(&lab, &["ci"], 0);
+    let folder = lab.project.target().join("ci");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    assert!(read("report.html").contains("report.sass.html#k"), "{}", read("report.html"));
+    let beside = read("report.sass.html");
+    assert!(beside.contains("LDG.E.64 R0") && beside.contains("#pragma sass k&lt;2&gt;"), "{beside}");
+    // A run that cannot start leaves no documents of an earlier one.
+    lab.project.write("kernel.toml", "[package");
+    run(&lab, &["ci"], 101);
+    assert!(!folder.join("report.html").exists() && !folder.join("report.sass.html").exists());
 }

@@ -175,12 +175,12 @@ fn a_report_shows_the_bottleneck_the_candidates_and_what_became_of_each_method()
     let say = |words: &[&str]| String::from_utf8(lab.project.command(words).output().unwrap().stdout).unwrap();
     let text = say(&["report"]);
     for part in
-        ["start: BLOCK=32,V=1,P=false,U=1 8.0", "round 1: gaps compute", "times as fast", "champion after round"]
+        ["start: BLOCK=32,V=1,P=false,U=1 8.0", "round 1: used compute", "times as fast", "champion after round"]
     {
         assert!(text.contains(part), "{part} in {text}");
     }
     let markdown = say(&["report", "--format", "markdown"]);
-    assert!(markdown.contains("| round | gaps before | tried | candidates | champion after |"), "{markdown}");
+    assert!(markdown.contains("| round | used before | tried | candidates | champion after |"), "{markdown}");
     // A build summarizes the rounds in one line.
     let told = lab.project.command(&["build", "--offline"]).output().unwrap();
     let told = String::from_utf8(told.stderr).unwrap();

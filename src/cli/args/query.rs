@@ -32,7 +32,7 @@ pub struct ReportArgs {
         requires = "score"
     )]
     pub fast_p: Vec<f64>,
-    /// Write the report as one HTML page, by default to target/kforge/report.html; `-` prints it
+    /// Write the report as one HTML page, by default to target/kforge/report.html (report.narrowed.html for a part of it); `-` prints it
     #[arg(long, value_name = "PATH", num_args = 0..=1, conflicts_with_all = ["format", "score"])]
     pub html: Option<Option<PathBuf>>,
     /// With `--html`, show champions over the evidence bundles that git holds, by default in target/kforge/history.html

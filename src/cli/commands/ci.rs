@@ -61,7 +61,7 @@ fn say_written(context: &Context, written: Result<Vec<PathBuf>, Error>) -> Resul
     Ok(())
 }
 
-fn say(context: &Context, Ci { report, finished, refused, folder }: &Ci, began: Instant) {
+fn say(context: &Context, Ci { report, finished, refused, folder, .. }: &Ci, began: Instant) {
     let console = &context.console;
     let Some(finished) = finished else {
         return console.status("Finished", "no selected kernel is affected by the changes");

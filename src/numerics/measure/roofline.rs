@@ -44,6 +44,8 @@ const MEMORY: [&str; 2] = ["dram_throughput", "gpu_dram_throughput"];
 const CAUSES: [&str; 3] = ["stall_long_scoreboard", "stall_short_scoreboard", "stall_barrier"];
 /// The prefix of the names of all causes.
 const CAUSE: &str = "stall_";
+/// The blocks of a launch over those that the device holds at once.
+const WAVES: &str = "waves";
 /// The names of a gap's sources.
 const COUNTERS: &str = "counters";
 const MEASURED: &str = "timing of measured peaks";
@@ -82,7 +84,9 @@ pub fn roofline(
         let seen = bench.get(at);
         if let Some(time) = seen.and_then(time) {
             let peaks = DevicePeaks { measured, stated: seen.and_then(|b| b.peaks.as_ref()) };
-            out.achieved.insert(*at, achieved(case, time, peaks));
+            let waves = profiles.get(at).and_then(|profile| profile.metrics.get(WAVES).copied());
+            let waves = waves.filter(|waves| waves.is_finite());
+            out.achieved.insert(*at, Achieved { waves, ..achieved(case, time, peaks) });
         }
     }
     for axis in Axis::ALL {
@@ -167,6 +171,7 @@ fn achieved(case: &RooflineCase, time_ns: f64, peaks: DevicePeaks<'_>) -> Achiev
         ops_per_s,
         unit: case.unit.clone(),
         compute: ops_per_s.and_then(|ops| Some(share(ops, peaks.ops(&case.unit)?))),
+        waves: None,
     }
 }
 

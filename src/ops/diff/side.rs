@@ -18,7 +18,7 @@ use kforge_pipeline::report::assemble::timed;
 use kforge_pipeline::report::difference::{DiffSeat, Missing, PairsAt, PairsFound, RatioReport, SideFound};
 use kforge_types::model::Launch;
 use kforge_types::record::event::Event;
-use kforge_types::record::params::{InspectParams, Judgement, VerifyParams};
+use kforge_types::record::params::{GenerateParams, InspectParams, Judgement, VerifyParams};
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
 use kforge_types::record::{Inspection, Outcome, Spec, StepKind};
 
@@ -27,6 +27,9 @@ pub(crate) const NO_CODE: &str = "the kernel has no machine code of its own";
 
 /// Fields of a compilation that change no machine code, or that say only in which round a variant was tried.
 const UNTOLD: [&str; 3] = ["candidate", "lined", "ptx"];
+
+/// Files by path, with their contents as far as they are stored.
+pub(crate) type Files = BTreeMap<String, Option<Vec<u8>>>;
 
 /// A plan with what is known of it.
 pub(crate) struct Plan<'a, 'p> {
@@ -145,8 +148,16 @@ impl<'a, 'p> Plan<'a, 'p> {
         Side { found, benches }
     }
 
+    /// The file that is compiled for a variant, and all files that its compilation can reach. None if the plan does not have them.
+    pub(crate) fn sources(&self, seat: &DiffSeat, label: &str) -> Option<(String, Files)> {
+        let (compile, _) = self.steps_of(seat, label).find(|(node, _)| node.kind == StepKind::Compile)?;
+        let Source::Output { node, .. } = &compile.inputs.get("tree:source")?.source else { return None };
+        let params: GenerateParams = serde_json::from_value(self.step(node)?.0.params.clone()).ok()?;
+        Some((params.main, self.files(compile))).filter(|(_, files)| !files.is_empty())
+    }
+
     /// The files that a compilation can reach.
-    fn files(&self, compile: &Node) -> BTreeMap<String, Option<Vec<u8>>> {
+    fn files(&self, compile: &Node) -> Files {
         let from = compile.inputs.get("tree:source").map(|input| &input.source);
         let Some(Source::Output { node, .. }) = from else { return BTreeMap::new() };
         let Some((generate, _)) = self.step(node) else { return BTreeMap::new() };

@@ -1,5 +1,5 @@
-//! The disassembly of what the page of a report compares: champions, declared starts and rivals. Runs the disassembler on binaries in the store, as far as both are
-//! there; it compiles nothing and uses no network. Does not know how a page shows it.
+//! The sources and the disassembly of what the page of a report compares: champions, declared starts and rivals. Reads the files of the plan, and runs the
+//! disassembler on binaries in the store, as far as both are there; it compiles nothing and uses no network. Does not know how a page shows it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,32 +7,38 @@ use crate::Error;
 use crate::diff::side::{Disassembled, NO_CODE, Plan};
 use crate::diff::{DiffRequest, Seat, seats};
 use crate::event::Event;
+use crate::session::Session;
 use crate::session::build::Ready;
 use crate::session::plan::Looking;
 use crate::session::request::LastRequest;
-use crate::session::{Opened, Session};
 use kforge_engine::Node;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::Report;
-use kforge_pipeline::report::page::listings::{Code, Listing, Place, compared};
+use kforge_pipeline::report::difference::DiffSeat;
+use kforge_pipeline::report::page::listings::{Code, Listing, Place, Source, SourceFile, compared};
 use kforge_project::workspace::select::SelectionArgs;
 
-/// Why nothing is disassembled after an edit.
+/// Why there is neither source nor disassembly after an edit.
 const EDITED: &str = "its sources or the manifest have changed since the build";
 /// Why there is no step to disassemble a variant.
 const GONE: &str = "the plan no longer has it";
+/// Why a variant has no source.
+const NO_SOURCE: &str = "the plan has no source of it";
 
 /// A variant whose machine code is wanted.
 type Wanted = (Place, String);
 
-/// The disassemblies for the kernels of a report that have machine code, each variant with the reason if there is none.
-pub(super) fn listings(session: &Session, report: &Report) -> BTreeMap<Place, Vec<Listing>> {
+/// What was found of a variant.
+type Found = (Source, Code);
+
+/// Sources and disassemblies for the kernels of a report that have machine code, each variant with the reason if there is none.
+pub(crate) fn listings(session: &Session, report: &Report) -> BTreeMap<Place, Vec<Listing>> {
     let mut out: BTreeMap<Place, Vec<Listing>> = BTreeMap::new();
     let mut wanted: Vec<Wanted> = vec![];
     for (place, target) in Place::all(report).filter(|(_, target)| !target.machine.is_empty()) {
         for variant in compared(target) {
             match target.stale.is_some() {
-                true => add(&mut out, (place.clone(), variant.into()), Code::Missing(EDITED.into())),
+                true => add(&mut out, (place.clone(), variant.into()), nothing(EDITED)),
                 false => wanted.push((place.clone(), variant.into())),
             }
         }
@@ -40,19 +46,48 @@ pub(super) fn listings(session: &Session, report: &Report) -> BTreeMap<Place, Ve
     if wanted.is_empty() {
         return out;
     }
-    let codes = codes(&session.without_network(), &wanted);
-    let codes = codes.unwrap_or_else(|error| wanted.iter().map(|_| Code::Missing(error.to_string())).collect());
-    wanted.into_iter().zip(codes).for_each(|(wanted, code)| add(&mut out, wanted, code));
+    let all = found(&session.without_network(), &wanted);
+    let all = all.unwrap_or_else(|error| wanted.iter().map(|_| nothing(&error.to_string())).collect());
+    wanted.into_iter().zip(all).for_each(|(wanted, found)| add(&mut out, wanted, found));
     out
 }
 
-fn add(out: &mut BTreeMap<Place, Vec<Listing>>, (place, variant): Wanted, code: Code) {
-    out.entry(place).or_default().push(Listing { variant, code });
+/// Neither source nor code, for one reason.
+fn nothing(why: &str) -> Found {
+    (Source::Missing(why.into()), Code::Missing(why.into()))
 }
 
-/// The disassembly of each variant, or the reason.
-fn codes(session: &Session, wanted: &[Wanted]) -> Result<Vec<Code>, Error> {
-    looking(session)?.plan(session, |opened, ready| Ok(disassemble(session, opened, ready, wanted)))
+fn add(out: &mut BTreeMap<Place, Vec<Listing>>, (place, variant): Wanted, (source, code): Found) {
+    out.entry(place).or_default().push(Listing { variant, source, code });
+}
+
+/// The source and the disassembly of each variant, or the reasons.
+fn found(session: &Session, wanted: &[Wanted]) -> Result<Vec<Found>, Error> {
+    looking(session)?.plan(session, |opened, ready| {
+        let plan = Plan::of(session, opened, ready);
+        let sources = wanted.iter().map(|wanted| source(&plan, wanted));
+        Ok(sources.zip(disassemble(session, &plan, ready, wanted)).collect())
+    })
+}
+
+/// The files of a variant's source, the one that is compiled first.
+fn source(plan: &Plan<'_, '_>, (place, variant): &Wanted) -> Source {
+    let seat = DiffSeat {
+        package: place.package.clone(),
+        kernel: place.kernel.clone(),
+        target: place.target.clone(),
+        types: place.types.clone(),
+        hot: false,
+        shapes: vec![],
+    };
+    let Some((main, files)) = plan.sources(&seat, variant) else { return Source::Missing(NO_SOURCE.into()) };
+    let file = |(name, bytes): (String, Option<Vec<u8>>)| SourceFile {
+        name,
+        text: bytes.and_then(|bytes| String::from_utf8(bytes).ok()),
+    };
+    let mut files: Vec<SourceFile> = files.into_iter().map(file).collect();
+    files.sort_by_key(|file| file.name != main);
+    Source::Files(files)
 }
 
 /// The plan of the last build: champions depend on what was selected.
@@ -64,8 +99,7 @@ fn looking(session: &Session) -> Result<Looking, Error> {
     Ok(last.unwrap_or(everything))
 }
 
-fn disassemble(session: &Session, opened: &Opened, ready: &Ready<'_>, wanted: &[Wanted]) -> Vec<Code> {
-    let plan = Plan::of(session, opened, ready);
+fn disassemble(session: &Session, plan: &Plan<'_, '_>, ready: &Ready<'_>, wanted: &[Wanted]) -> Vec<Code> {
     let names = |name: fn(&Place) -> &String| wanted.iter().map(|(place, _)| name(place).clone()).collect();
     let (kernels, targets): (BTreeSet<String>, BTreeSet<String>) =
         (names(|place| &place.kernel), names(|place| &place.target));

@@ -72,7 +72,8 @@ fn changes(session: &Session, last: &LastRequest, whole: bool) -> Result<Vec<Cha
                 return None;
             }
             let kernel = packages.kernel(&node.labels);
-            let told = told(id, node.kind, why, &kernel.map(Arguments::of).unwrap_or_default(), whole)?;
+            let arguments = kernel.map(|kernel| Arguments::of_step(kernel, &node.params)).unwrap_or_default();
+            let told = told(id, node.kind, why, &arguments, whole)?;
             Some(Change { labels: node.labels.clone(), kind: node.kind, is_new: why.code == "new", why: told })
         };
         Ok(will.iter().filter_map(change).collect())

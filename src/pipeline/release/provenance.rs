@@ -1,5 +1,6 @@
 //! Where an accepted source comes from, as a comment at its top. Knows the text; does not know files.
 
+use crate::report::duration::duration;
 use kforge_foundation::base::Digest;
 use kforge_types::model::Language;
 use kforge_types::record::answer::Answer;
@@ -79,15 +80,6 @@ impl Provenance {
 /// Text that neither ends a comment nor continues one: without line breaks, control characters and backslashes.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || c == '\\' { ' ' } else { c }).collect()
-}
-
-/// Nanoseconds as text: `1.23 us`.
-pub fn duration(ns: f64) -> String {
-    match ns {
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
-        ns => format!("{:.2} ms", ns / 1e6),
-    }
 }
 
 #[cfg(test)]

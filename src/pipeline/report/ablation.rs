@@ -103,7 +103,7 @@ mod tests {
     fn report(target: TargetReport) -> Report {
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
         let package = PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() };
-        Report { format_version: 1, built: None, packages: vec![package] }
+        Report { format_version: 1, packages: vec![package], ..Report::default() }
     }
 
     fn said(target: TargetReport, methods: &[&str]) -> String {

@@ -25,7 +25,7 @@ use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
 use kforge_types::record::search::{Searched, Trail};
 use kforge_types::record::timing::{BenchObserved, Series, StressObserved};
-use kforge_types::record::{Inspection, Note, Outcome, StepKind, StepResult, Unknown, Verdict};
+use kforge_types::record::{FunctionFacts, Inspection, Note, Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// A step that has ended.
 #[derive(Clone, Copy)]
@@ -184,7 +184,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
     for (package, messages) in messages::all(steps, reader) {
         packages.get(&package).messages = messages;
     }
-    Report { format_version: kforge_types::record::FORMAT_VERSION, built: None, packages: packages.all }
+    Report { format_version: kforge_types::record::FORMAT_VERSION, packages: packages.all, ..Report::default() }
 }
 
 /// Names of shapes by position, by package, kernel, target and types.
@@ -458,11 +458,15 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
         }
         StepKind::Inspect if is_champion && step.labels.method.is_none() => {
             if let Some(found) = reader.document::<Inspection>(step.result, "inspection")
-                && !report.machine.iter().any(|m| m.variant == variant)
                 && found.functions.iter().any(|f| f.registers.is_some())
             {
-                let Inspection { architectures, functions, .. } = found;
-                report.machine.push(MachineReport { variant, architectures, functions });
+                let Inspection { architectures, functions, disassembled, .. } = found;
+                match report.machine.iter_mut().find(|m| m.variant == variant) {
+                    // A step of its own counts opcodes, after the one that gives the other facts.
+                    Some(known) if disassembled => count_opcodes(&mut known.functions, &functions),
+                    Some(_) => {}
+                    None => report.machine.push(MachineReport { variant, architectures, functions }),
+                }
             }
         }
         StepKind::Rate => {
@@ -491,6 +495,15 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
             }
         }
         _ => {}
+    }
+}
+
+/// Adds the counts of another inspection of the same functions, as far as there are none.
+fn count_opcodes(functions: &mut [FunctionFacts], counted: &[FunctionFacts]) {
+    for function in functions.iter_mut().filter(|function| function.opcodes.is_empty()) {
+        if let Some(same) = counted.iter().find(|other| other.symbol == function.symbol) {
+            function.opcodes.clone_from(&same.opcodes);
+        }
     }
 }
 
@@ -590,6 +603,51 @@ mod tests {
             report.packages[0].kernels[0].targets[0].unavailable,
             [("bench".to_string(), 2, "no device".to_string())]
         );
+    }
+
+    #[test]
+    fn opcodes_come_from_a_step_of_their_own_whichever_is_first() {
+        let facts = |opcodes: &[(&str, u64)]| FunctionFacts {
+            symbol: "k".into(),
+            registers: Some(32),
+            opcodes: opcodes.iter().map(|(name, count)| (name.to_string(), *count)).collect(),
+            ..FunctionFacts::default()
+        };
+        let of = |opcodes: &[(&str, u64)], disassembled| {
+            let functions = vec![facts(opcodes)];
+            serde_json::to_vec(&Inspection { functions, disassembled, ..Inspection::default() }).unwrap()
+        };
+        let documents = [of(&[], false), of(&[("LDG.E", 4)], true)];
+        let results = documents.each_ref().map(|bytes| StepResult {
+            outputs: [("inspection".to_string(), Digest::of(bytes))].into(),
+            verdict: None,
+            notes: vec![],
+            summary: String::new(),
+            duration_ms: 0,
+        });
+        let part = |text: &str| Some(text.to_string());
+        let (kernel, target, variant) = (part("k"), part("h200"), part("A=1"));
+        let labels = Labels { package: "p".into(), kernel, target, variant, ..Labels::default() };
+        let view = |at: usize| StepView {
+            id: "p/k/A=1/h200/inspect",
+            kind: StepKind::Inspect,
+            labels: &labels,
+            outcome: &Outcome::Fresh,
+            result: Some(&results[at]),
+            notes: &[],
+            evidence: None,
+        };
+        let reader = Reader {
+            read: &|digest| documents.iter().find(|bytes| Digest::of(bytes) == *digest).cloned(),
+            places: &|_, text| text.to_string(),
+            place: &|_, place| Some(place.clone()),
+            first_place: &|_, _| None,
+        };
+        for order in [[0, 1], [1, 0]] {
+            let report = assemble(&order.map(view), &|_| None, &reader);
+            let machine = &report.packages[0].kernels[0].targets[0].machine;
+            assert_eq!((machine.len(), machine[0].functions[0].opcodes.get("LDG.E")), (1, Some(&4)), "{order:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
-use super::rounds_text::duration;
+use super::duration::duration;
 use kforge_types::record::Verdict;
 use kforge_types::record::kind::baseline::documents::Rating;
 

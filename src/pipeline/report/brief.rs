@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::document::{ChampionReport, KernelReport, PackageReport, Report, ShapeReport, TargetReport};
+use super::duration::duration;
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
-use super::rounds_text::{self, duration};
+use super::rounds_text;
 use super::text::variant;
 use kforge_foundation::base::count;
 use kforge_types::record::Verdict;
@@ -369,7 +370,7 @@ mod tests {
         };
         let kernels = kernels.into_iter().map(kernel).collect();
         let package = PackageReport { name: "p".into(), kernels, ..PackageReport::default() };
-        Report { format_version: 1, built: None, packages: vec![package] }
+        Report { format_version: 1, packages: vec![package], ..Report::default() }
     }
 
     fn told(kernels: Vec<(&str, TargetReport)>) -> String {
@@ -387,6 +388,7 @@ mod tests {
             ops_per_s: None,
             unit: "f32".into(),
             compute: None,
+            waves: None,
         };
         let achieved =
             [("long".to_string(), reached(7970.0, share(0.494))), ("short".to_string(), reached(4000.0, share(0.9)))];

@@ -7,7 +7,7 @@ use anstyle::Style;
 use serde::Serialize;
 
 use super::classes::OvertakenReport;
-use super::rounds_text::duration;
+use super::duration::duration;
 use super::text::variant;
 use kforge_foundation::base::count;
 use kforge_types::record::Verdict;

@@ -10,7 +10,7 @@ use kforge_numerics::measure::interval::ratio_interval;
 use kforge_types::record::{FORMAT_VERSION, FunctionFacts, Verdict};
 
 /// The lines around a change that a difference of sources shows.
-const CONTEXT: usize = 3;
+pub(super) const CONTEXT: usize = 3;
 
 /// How two variants of a kernel differ on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]

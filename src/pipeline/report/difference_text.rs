@@ -7,8 +7,8 @@ use anstyle::{AnsiColor, Style};
 
 use super::difference::{DiffDocument, DiffSide, FunctionDiff, RatioReport, SettingDiff, ShapeDiff};
 use super::document::TimeReport;
+use super::duration::duration;
 use super::paint::{BAD, BOLD, DIM, OPEN, paint};
-use super::rounds_text::duration;
 use super::text::variant;
 use kforge_types::record::{FunctionFacts, Verdict};
 

@@ -9,7 +9,7 @@ use super::classes::{OvertakenReport, stands_for};
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
 use super::messages::MessageReport;
-use super::provenance::{BuiltReport, ObservedReport};
+use super::provenance::{BuiltReport, ObservedReport, SelectedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
 use kforge_numerics::measure::interval::{Estimate, median_interval, quantiles};
@@ -28,6 +28,9 @@ pub struct Report {
     /// The build; none if an earlier kforge wrote the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built: Option<BuiltReport>,
+    /// To what the report was narrowed, if that left something out. The stored report never has it: it is found when the report is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrowed: Option<SelectedReport>,
     /// Packages in order.
     pub packages: Vec<PackageReport>,
 }
@@ -161,9 +164,15 @@ impl TargetReport {
         self.baselines.retain(|of| takes(&of.shape));
         self.champions.iter_mut().for_each(|of| of.versus.retain(|versus| takes(&versus.shape)));
         self.methods.iter_mut().for_each(|of| of.shapes.retain(|saving| takes(&saving.shape)));
-        self.rooflines.iter_mut().for_each(|of| of.achieved.retain(|shape, _| takes(shape)));
-        // The gaps and metrics of a roofline are those of its slowest shape.
-        self.rooflines.retain(|of| of.shape.as_deref().is_none_or(takes) || !of.achieved.is_empty());
+        self.rooflines.retain_mut(|of| {
+            of.achieved.retain(|shape, _| takes(shape));
+            if of.shape.as_deref().is_none_or(takes) {
+                return true;
+            }
+            // What bounds a champion, and its metrics, are those of its slowest shape.
+            (of.shape, of.roofline) = (None, Roofline::default());
+            !of.achieved.is_empty()
+        });
         self.earlier = self.earlier.take().filter(|of| takes(&of.shape));
     }
 }
@@ -325,13 +334,20 @@ impl MethodReport {
 pub struct RooflineReport {
     /// The variant.
     pub variant: String,
-    /// The slowest shape, which the roofline describes; none if nothing was timed.
+    /// The slowest shape, which the roofline describes; none if nothing was timed, or if only other shapes were asked for. The roofline then says nothing.
     pub shape: Option<String>,
     /// Gaps, bound and the metrics that show them. The `shape` inside is the shape's position.
     pub roofline: Roofline,
     /// What it achieves at each timed bench shape, by the shape's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub achieved: BTreeMap<String, Achieved>,
+}
+
+impl RooflineReport {
+    /// What bounds the champion; none if that is known of a shape only that was not asked for.
+    pub(super) fn bound(&self) -> Option<String> {
+        (self.roofline != Roofline::default()).then(|| self.roofline.summary())
+    }
 }
 
 /// How to compare the times of a kernel on a target.
@@ -590,5 +606,42 @@ impl TargetReport {
             if c.shapes.is_empty() { class == Some(&c.class) } else { c.shapes.iter().any(|s| s == shape) }
         };
         self.champions.iter().rev().find(of_class)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::Axis;
+
+    #[test]
+    fn of_other_shapes_than_the_slowest_nothing_is_said_that_is_true_of_the_slowest_only() {
+        let reached = Achieved {
+            time_ns: 2000.0,
+            bytes_per_s: 1e12,
+            memory: None,
+            ops_per_s: None,
+            unit: "f32".into(),
+            compute: None,
+            waves: None,
+        };
+        let metrics = [("waves".to_string(), 3.0)].into();
+        let found = RooflineReport {
+            variant: "A=1".into(),
+            shape: Some("big".into()),
+            roofline: Roofline { bound: Some(Axis::Memory), metrics, ..Roofline::default() },
+            achieved: ["big", "odd"].map(|shape| (shape.to_string(), reached.clone())).into(),
+        };
+        let of = |wanted: &str| {
+            let mut target = TargetReport { rooflines: vec![found.clone()], ..TargetReport::default() };
+            target.narrow(&|shape| shape == wanted);
+            target.rooflines
+        };
+        let [big] = of("big").try_into().unwrap();
+        assert_eq!((big.bound().is_some(), big.roofline.metrics.len(), big.achieved.len()), (true, 1, 1));
+        let [odd] = of("odd").try_into().unwrap();
+        assert_eq!((odd.bound(), odd.roofline, odd.shape), (None, Roofline::default(), None));
+        assert_eq!(odd.achieved.into_keys().collect::<Vec<_>>(), ["odd"]);
+        assert!(of("even").is_empty());
     }
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::document::{PackageReport, Report, TargetReport};
-use super::rounds_text::duration;
+use super::duration::duration;
 
 /// The time of an earlier version of a kernel on a target: that of its champion at the bench shape where it took longest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::document::Report;
+use super::duration::duration;
 use super::text::{ACCEPTED, facts, host_launched, observed};
 use super::{baselines, provenance, rounds_text};
 use jiff::Timestamp;
@@ -133,11 +134,11 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                 );
             }
         }
-        if targets().any(|(_, t)| !t.rooflines.is_empty()) {
+        if targets().any(|(_, t)| t.rooflines.iter().any(|found| found.bound().is_some())) {
             table(&mut out, "kernel | target | variant | shape | what bounds it");
         }
         for (kernel, target) in targets() {
-            for found in &target.rooflines {
+            for (found, bound) in target.rooflines.iter().filter_map(|found| Some((found, found.bound()?))) {
                 let _ = writeln!(
                     out,
                     "| {} | {} | {} | {} | {} |",
@@ -145,7 +146,7 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                     cell(&target.target),
                     cell(&found.variant),
                     cell(found.shape.as_deref().unwrap_or("unknown")),
-                    cell(&found.roofline.summary())
+                    cell(&bound)
                 );
             }
         }
@@ -162,7 +163,7 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                         cell(&target.target),
                         cell(&found.variant),
                         cell(shape),
-                        rounds_text::duration(reached.time_ns),
+                        duration(reached.time_ns),
                         reached.line()
                     );
                 }
@@ -214,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_blank_line_stands_before_every_table() {
-        let roofline =
-            RooflineReport { variant: "A=1".into(), shape: None, roofline: Roofline::default(), achieved: [].into() };
+        let roofline = Roofline { time_ns: Some(1.0), ..Roofline::default() };
+        let roofline = RooflineReport { variant: "A=1".into(), shape: None, roofline, achieved: [].into() };
         let bare = TargetReport { target: "cpu".into(), ..TargetReport::default() };
         let listed = TargetReport { observed_on: vec!["a device".into()], ..bare.clone() };
         let told = TargetReport { accepted: true, rooflines: vec![roofline], ..bare.clone() };
@@ -224,7 +225,7 @@ mod tests {
             PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() }
         };
         let packages = [bare, listed, told].iter().map(of).collect();
-        let text = markdown(&Report { format_version: 1, built: None, packages }, None);
+        let text = markdown(&Report { format_version: 1, packages, ..Report::default() }, None);
         let lines: Vec<&str> = text.lines().collect();
         let heads: Vec<usize> = (1..lines.len()).filter(|at| lines[*at].starts_with("|---")).map(|at| at - 1).collect();
         assert_eq!(heads.len(), 7, "{text}");
@@ -247,8 +248,8 @@ mod tests {
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
         let report = Report {
             format_version: 1,
-            built: None,
             packages: vec![PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() }],
+            ..Report::default()
         };
         assert!(
             markdown(&report, None).contains("| k | cpu | `A=1` | provisional | a\\|b c |\n"),

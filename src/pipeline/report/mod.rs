@@ -37,6 +37,7 @@ pub mod search;
 pub mod single;
 pub mod text;
 pub mod timings;
+pub(crate) mod duration;
 mod paint;
 mod quantiles;
 mod reach;

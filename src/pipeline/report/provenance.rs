@@ -38,7 +38,7 @@ pub struct BuiltReport {
     pub toolchains: BTreeMap<String, Vec<String>>,
 }
 
-/// The selection of a build, by names. Empty lists of kernels, operators, shapes and targets select everything.
+/// The selection of a build or of a report, by names. Empty lists select everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct SelectedReport {
@@ -55,6 +55,28 @@ pub struct SelectedReport {
     /// The overlay, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlay: Option<PathBuf>,
+}
+
+impl SelectedReport {
+    /// What is selected, in words: "package `a`, kernels `b` and `c`".
+    pub(super) fn line(&self) -> String {
+        let all = [
+            ("package", &self.packages),
+            ("kernel", &self.kernels),
+            ("operator", &self.operators),
+            ("shape", &self.shapes),
+            ("target", &self.targets),
+        ];
+        let part = |(kind, names): (&str, &Vec<String>)| {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            match names.as_slice() {
+                [] => None,
+                [one] => Some(format!("{kind} {one}")),
+                [first @ .., last] => Some(format!("{kind}s {} and {last}", first.join(", "))),
+            }
+        };
+        all.into_iter().filter_map(part).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Observations of one device with one driver, of one origin and standing.

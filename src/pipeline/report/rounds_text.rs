@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::duration::duration;
 use super::markdown::table;
 use super::rounds::{Became, CandidateReport, FateReport, RoundReport, RoundsReport};
 use super::text::{self, Failures, variant};
@@ -9,25 +10,12 @@ use kforge_foundation::base::count;
 use kforge_types::model::Axis;
 use kforge_types::record::profile::Gaps;
 
-/// Nanoseconds as text.
-pub(super) fn duration(ns: f64) -> String {
-    match ns {
-        ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
-        ns => format!("{:.2} ms", ns / 1e6),
-    }
-}
-
-/// `compute 0.92, memory 0.57, latency unknown; bound by memory`.
-fn gaps(round: &RoundReport) -> String {
+/// `used compute 8 %, memory 43 %; waiting unknown; bound by memory`.
+fn used(round: &RoundReport) -> String {
     let known = |gaps: &&Gaps| Axis::ALL.into_iter().any(|axis| gaps.of(axis).is_some());
-    let Some(gaps) = round.gaps.as_ref().filter(known) else { return "gaps unknown".into() };
-    let one = |axis: Axis| match gaps.of(axis) {
-        Some(gap) => format!("{} {gap:.2}", axis.name()),
-        None => format!("{} unknown", axis.name()),
-    };
+    let Some(gaps) = round.gaps.as_ref().filter(known) else { return "use unknown".into() };
     let bound = round.bound.map(|axis| format!("; bound by {}", axis.name())).unwrap_or_default();
-    format!("gaps {}{bound}", Axis::ALL.map(one).join(", "))
+    format!("{}{bound}", gaps.text(&|_| None))
 }
 
 fn tried(round: &RoundReport) -> String {
@@ -129,7 +117,7 @@ pub(super) fn write(out: &mut String, found: &RoundsReport, failures: Failures) 
         match round.round {
             0 => drop(writeln!(out, "      start: {}", champion(round, None))),
             n => {
-                let _ = writeln!(out, "      round {n}: {}", gaps(round));
+                let _ = writeln!(out, "      round {n}: {}", used(round));
                 let _ = writeln!(out, "        tried {}: {}", tried(round), counts(round));
                 let _ = writeln!(out, "        champion: {}", champion(round, before));
             }
@@ -171,15 +159,15 @@ pub(super) fn markdown(out: &mut String, name: &str, found: &RoundsReport) {
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
     let at = found.shape.as_ref().map(|shape| format!(", times at `{shape}`")).unwrap_or_default();
     let _ = writeln!(out, "\n### Rounds of {name}{at}\n");
-    table(out, "round | gaps before | tried | candidates | champion after");
+    table(out, "round | used before | tried | candidates | champion after");
     let mut before: Option<&RoundReport> = None;
     for round in &found.rounds {
-        let (gaps, tried, counts) = match round.round {
+        let (used, tried, counts) = match round.round {
             0 => ("".into(), "".into(), "".into()),
-            _ => (gaps(round), tried(round), counts(round)),
+            _ => (used(round), tried(round), counts(round)),
         };
         let champion = cell(&champion(round, before));
-        let _ = writeln!(out, "| {} | {gaps} | {} | {counts} | {champion} |", round.round, cell(&tried));
+        let _ = writeln!(out, "| {} | {used} | {} | {counts} | {champion} |", round.round, cell(&tried));
         before = Some(round);
     }
     let _ = writeln!(out, "\n```text");

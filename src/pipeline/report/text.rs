@@ -9,6 +9,7 @@ use super::document::{
     KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
     TimeReport,
 };
+use super::duration::duration;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::reach::{self, too_small};
 use super::{baselines, provenance, rounds_text};
@@ -383,28 +384,25 @@ fn write_method(out: &mut String, method: &MethodReport) {
     out.push('\n');
 }
 
-/// What bounds a champion, and what it achieves at each shape: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)  at big`.
+/// What bounds a champion, and what it achieves at each shape: `bound by memory: used compute 8 %, memory 43 %; waiting unknown (no counters)  at big`.
 fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetReport) {
     let age = of_earlier(target);
-    let _ = write!(
-        out,
-        "    {}",
-        if target.stale.is_some() { paint(DIM, &found.roofline.summary()) } else { found.roofline.summary() }
-    );
-    if let Some(shape) = &found.shape {
+    let of = (target.rooflines.len() > 1).then(|| format!("({})", variant(&found.variant)));
+    let bound = found.bound().map(|bound| if age.is_some() { paint(DIM, &bound) } else { bound });
+    let at = found.shape.as_ref().map(|shape| {
         let small = found.achieved.get(shape).and_then(|reached| too_small(found, shape, reached));
         let small = small.map_or_else(String::new, |why| format!(", which is {why}"));
-        let _ = write!(out, "  {}", paint(DIM, &format!("at {shape}{small}")));
+        paint(DIM, &format!("at {shape}{small}"))
+    });
+    let parts: Vec<String> = bound.into_iter().chain(at).chain(of).collect();
+    if !parts.is_empty() {
+        let _ = writeln!(out, "    {}", parts.join("  "));
     }
-    if target.rooflines.len() > 1 {
-        let _ = write!(out, "  ({})", variant(&found.variant));
-    }
-    out.push('\n');
     let width = found.achieved.keys().map(String::len).max().unwrap_or(0);
     for (shape, reached) in &found.achieved {
         let small = too_small(found, shape, reached).filter(|_| found.shape.as_ref() != Some(shape));
         let small = small.map_or_else(String::new, |why| format!("; {why}"));
-        let time = rounds_text::duration(reached.time_ns);
+        let time = duration(reached.time_ns);
         let line = format!("{}{small}", reach::line(reached));
         let _ = match age {
             Some(age) => writeln!(out, "    {}", paint(DIM, &format!("{shape:width$}  {time} {age}  {line}"))),
@@ -425,7 +423,7 @@ pub(super) fn by_class(target: &TargetReport) -> Vec<(&str, String)> {
     let line = |time: &'_ TimeReport| {
         let by = time.by_class.as_ref().filter(|by| by.differs)?;
         let class = if hot { by.hot_ns } else { by.cold_ns }?;
-        let (class, usual) = (rounds_text::duration(class), rounds_text::duration(time.ns(hot)?));
+        let (class, usual) = (duration(class), duration(time.ns(hot)?));
         let on = format!("{class} on inputs of the class `{}`, {usual} on others", by.class);
         Some(format!("its time depends on the data: {on}"))
     };
@@ -452,7 +450,7 @@ fn write_times(out: &mut String, target: &TargetReport) {
     for (time, ns) in times {
         let of = if target.champions.len() > 1 { format!("  ({})", variant(&time.variant)) } else { String::new() };
         let few = if time.few { format!("  {}", paint(DIM, "from few samples")) } else { String::new() };
-        let (shape, ns) = (&time.shape, rounds_text::duration(ns));
+        let (shape, ns) = (&time.shape, duration(ns));
         let _ = match of_earlier(target) {
             Some(age) => writeln!(out, "    {}{few}{of}", paint(DIM, &format!("{shape:width$}  {ns} {age}"))),
             None => writeln!(out, "    {shape:width$}  {ns}{few}{of}"),
@@ -475,7 +473,7 @@ mod tests {
     fn told(target: TargetReport) -> String {
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
         let package = PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() };
-        let report = Report { format_version: 1, built: None, packages: vec![package] };
+        let report = Report { format_version: 1, packages: vec![package], ..Report::default() };
         anstream::adapter::strip_str(&text(&report, Failures::Why, None)).to_string()
     }
 
@@ -696,7 +694,7 @@ mod tests {
         let other = TargetReport { target: "h200".into(), ..TargetReport::default() };
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target, other] };
         let package = PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() };
-        let report = Report { format_version: 1, built: None, packages: vec![package] };
+        let report = Report { format_version: 1, packages: vec![package], ..Report::default() };
         let told = anstream::adapter::strip_str(&text(&report, Failures::Why, None)).to_string();
         let named = "p/k/A=0/cpu/compile, p/k/A=1/cpu/compile, p/k/A=2/cpu/compile and 9 more";
         assert_eq!(told, format!("p\n  k on cpu\n    failed cannot compile (12 steps)\n      {named}\n"));

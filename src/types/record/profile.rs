@@ -90,6 +90,30 @@ impl Gaps {
         }
     }
 
+    /// What is used of each resource, in words: `used compute 8 %, memory 43 %; 61 % of warps wait`. A note on an axis follows it in parentheses; axes in a
+    /// row with the same note share it.
+    pub fn text(&self, note: &dyn Fn(Axis) -> Option<String>) -> String {
+        let used = |axis: Axis| match (axis, self.of(axis)) {
+            (Axis::Latency, Some(gap)) => format!("; {:.0} % of warps wait", 100.0 * gap),
+            (Axis::Latency, None) => "; waiting unknown".to_string(),
+            (Axis::Compute | Axis::Memory, gap) => {
+                let (comma, name) = (if axis == Axis::Compute { "" } else { ", " }, axis.name());
+                let share = gap.map_or("unknown".to_string(), |gap| format!("{:.0} %", 100.0 * (1.0 - gap)));
+                format!("{comma}{name} {share}")
+            }
+        };
+        let axes = [Axis::Compute, Axis::Memory, Axis::Latency];
+        let notes = axes.map(note);
+        let mut out = String::from("used ");
+        for (at, axis) in axes.into_iter().enumerate() {
+            out += &used(axis);
+            if let Some(note) = notes[at].as_ref().filter(|_| notes.get(at + 1) != Some(&notes[at])) {
+                out += &format!(" ({note})");
+            }
+        }
+        out
+    }
+
     /// Whether any gap is unknown.
     pub fn is_degraded(&self) -> bool {
         Axis::ALL.into_iter().any(|axis| self.of(axis).is_none())
@@ -138,6 +162,9 @@ pub struct Achieved {
     pub unit: String,
     /// The operations as a share of the unit's peak; none if no peak is known.
     pub compute: Option<Share>,
+    /// The blocks of the launch over the blocks that the device holds at once; none if the shape was not profiled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waves: Option<f64>,
 }
 
 /// A share of a peak.
@@ -199,19 +226,18 @@ fn ops_a_second(rate: f64) -> String {
 }
 
 impl Roofline {
-    /// A summary in one line: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters: ERR_NVGPUCTRPERM)`.
+    /// A summary in one line: `bound by memory: used compute 8 %, memory 43 % (by timing of measured peaks); waiting unknown (no counters: ERR_NVGPUCTRPERM)`.
     pub fn summary(&self) -> String {
-        let gap = |axis: Axis| match (self.gaps.of(axis), self.missing.get(&axis)) {
-            (Some(gap), _) => format!("{} {gap:.2}", axis.name()),
-            (None, Some(why)) => format!("{} unknown ({why})", axis.name()),
-            (None, None) => format!("{} unknown", axis.name()),
+        let note = |axis: Axis| match self.gaps.of(axis) {
+            Some(_) => self.from.get(&axis).map(|from| format!("by {from}")),
+            None => self.missing.get(&axis).cloned(),
         };
         let bound = match (self.near_peak, self.bound) {
             (true, _) => "near the peak".to_string(),
             (false, Some(axis)) => format!("bound by {}", axis.name()),
             (false, None) => "bound unknown".into(),
         };
-        format!("{bound}: gaps {}", Axis::ALL.map(gap).join(", "))
+        format!("{bound}: {}", self.gaps.text(&note))
     }
 }
 
@@ -224,9 +250,25 @@ mod tests {
         let gaps = Gaps { compute: Some(0.92), memory: Some(0.57), latency: None };
         let missing = [(Axis::Latency, "no counters".to_string())].into();
         let found = Roofline { gaps, missing, bound: Some(Axis::Memory), ..Roofline::default() };
-        assert_eq!(found.summary(), "bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)");
-        let unknown = "bound unknown: gaps compute unknown, memory unknown, latency unknown";
+        assert_eq!(found.summary(), "bound by memory: used compute 8 %, memory 43 %; waiting unknown (no counters)");
+        let unknown = "bound unknown: used compute unknown, memory unknown; waiting unknown";
         assert_eq!(Roofline::default().summary(), unknown);
+    }
+
+    #[test]
+    fn what_is_used_says_where_it_comes_from_once_for_axes_in_a_row() {
+        let gaps = Gaps { compute: Some(0.95), memory: Some(0.12), latency: Some(0.4) };
+        let of = |axes: [(Axis, &str); 3]| {
+            let from = axes.map(|(axis, from)| (axis, from.to_string())).into();
+            Roofline { gaps, from, bound: Some(Axis::Memory), ..Roofline::default() }.summary()
+        };
+        let all = of(Axis::ALL.map(|axis| (axis, "counters")));
+        assert_eq!(all, "bound by memory: used compute 5 %, memory 88 %; 40 % of warps wait (by counters)");
+        let mixed = of([(Axis::Compute, "timing"), (Axis::Memory, "counters"), (Axis::Latency, "counters")]);
+        assert_eq!(
+            mixed,
+            "bound by memory: used compute 5 % (by timing), memory 88 %; 40 % of warps wait (by counters)"
+        );
     }
 
     #[test]
@@ -239,6 +281,7 @@ mod tests {
             ops_per_s: Some(5.1e11),
             unit: "f32".into(),
             compute: share(0.0077, 66.1e12, false),
+            waves: None,
         };
         let line = "4.05 TB/s, 86 % of measured 4.69 TB/s; 510.0 G/s of f32, 1 % of theoretical 66.1 T/s";
         assert_eq!((reached.line().as_str(), reached.roofline()), (line, reached.memory));

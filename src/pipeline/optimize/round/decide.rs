@@ -7,7 +7,7 @@ use super::budget::slots;
 use super::choose::{ChoiceInputs, choose};
 use crate::optimize::methods::{Registry, registry};
 use kforge_types::record::params::{Attribution, Fate};
-use kforge_types::record::profile::{Gaps, Roofline};
+use kforge_types::record::profile::Roofline;
 use kforge_types::record::round::{Decision, RoundParams, SettledMethod, Slots};
 
 /// Decides a round from the roofline of the champion so far, the attributions of its methods, and the previous round's decision. Any of them may be missing.
@@ -45,10 +45,7 @@ pub fn decide_by(
         return decision;
     }
     if seen.near_peak {
-        let gap = |gap: Option<f64>| gap.map_or("unknown".to_string(), |g| format!("{g:.2}"));
-        let Gaps { compute, memory, latency } = seen.gaps;
-        let gaps = format!("compute {}, memory {}, latency {}", gap(compute), gap(memory), gap(latency));
-        return Decision { stop: Some(format!("near the peak: gaps {gaps}")), ..decision };
+        return Decision { stop: Some(format!("near the peak: {}", seen.gaps.text(&|_| None))), ..decision };
     }
     let (budget, degraded) = slots(&seen.gaps);
     let from = ChoiceInputs { registry, params, metrics: &seen.metrics, settled: &decision.settled };

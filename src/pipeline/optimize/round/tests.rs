@@ -303,7 +303,7 @@ fn what_is_settled_cumulates_and_a_doubt_does_not_unsettle() {
 fn near_the_peak_and_without_methods_the_loop_stops_and_says_why() {
     let near = Roofline { near_peak: true, ..seen(0.1, 0.12, 0.14, &[]) };
     let decision = decided(&params(vec![open("memory.tiling_smem")]), &near);
-    assert_eq!(decision.stop.as_deref(), Some("near the peak: gaps compute 0.10, memory 0.12, latency 0.14"));
+    assert_eq!(decision.stop.as_deref(), Some("near the peak: used compute 90 %, memory 88 %; 14 % of warps wait"));
     assert!(decision.methods.is_empty());
     assert_eq!(decision.budget, Slots::default());
     let decision = decided(&params(vec![on("memory.tiling_smem")]), &seen(0.5, 0.5, 0.5, &[]));

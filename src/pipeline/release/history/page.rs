@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 
 use super::{History, HistoryPoint, HistorySeries, OddBundle, PointChange, abbreviated};
+use crate::report::duration::scale;
 use crate::report::page::frame;
 use crate::report::page::html::Html;
 use crate::report::page::plot::Axis;
 use crate::report::page::table::{number, section, table};
-use crate::report::page::units::{coordinate, digits, number as shown, place, scale};
+use crate::report::page::units::{coordinate, digits, number as shown, place};
 use crate::report::text::variant;
 use kforge_types::record::Standing;
 

@@ -175,7 +175,7 @@ fn report() -> Report {
         folder: Some("ws".into()),
         ..BuiltReport::default()
     };
-    Report { format_version: 2, built: Some(built), packages: vec![package] }
+    Report { format_version: 2, built: Some(built), packages: vec![package], ..Report::default() }
 }
 
 /// An error and a warning of a manifest.

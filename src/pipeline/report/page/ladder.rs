@@ -1,10 +1,12 @@
 //! The ladder: a row for each kernel and target, failures first. Knows seats; decides nothing.
 
 use super::super::provenance;
+use super::super::reach::Fills;
 use super::html::Html;
-use super::seat::{Level, Seat, level, too_small};
+use super::seat::{Level, Seat, level};
 use super::table::{section, table};
-use super::units::{duration, per_cent};
+use super::units::per_cent;
+use crate::report::duration::duration;
 use kforge_foundation::base::count;
 use kforge_types::record::Verdict;
 
@@ -69,7 +71,7 @@ fn row(h: &mut Html, level: Level, seat: &Seat<'_>) {
                 Some((roofline, reached, share)) => {
                     h.open("td", &[("class", &"n"), ("data-v", &super::units::digits(share.share, 6))], |h| {
                         h.text(per_cent(share.share));
-                        let small = too_small(roofline, &time.shape, reached).is_some();
+                        let small = Fills::of(roofline, &time.shape, reached).is_too_small();
                         h.leaf(
                             "small",
                             &[],

@@ -1,23 +1,24 @@
-//! The disassembly of what a page compares: links on the page, and the page beside it that holds the code. Knows the document and texts of a disassembler; runs
-//! nothing.
+//! The source and the disassembly of what a page compares: links on the page, and the page beside it that holds both with opcodes and metrics. Knows the
+//! document, texts of files and of a disassembler; reads and runs nothing.
 //!
 //! | decision | reason |
 //! |---|---|
 //! | a page of its own beside the report's | machine code is megabytes, and few read it |
+//! | of equal sources, one is shown | tunables are macros, so most variants have one source |
 //! | one file for all kernels | a report and what it links to move as two files, and nothing old is left |
 //! | links are relative | both open as files, wherever they lie |
 
 use std::collections::BTreeMap;
 
-use super::frame;
 use super::html::Html;
 use super::seat::{Seat, seats};
+use super::{code, frame};
 use crate::report::document::{Report, TargetReport};
 
 /// The most variants of a kernel on a target that are disassembled. Each costs a process.
 const MOST: usize = 4;
 
-/// The longest disassembly of a variant that is shown, in bytes. A kernel of this length has about sixty thousand instructions.
+/// The longest disassembly of a variant that is shown, and its longest source, in bytes. A kernel of this length has about sixty thousand instructions.
 const LONGEST: usize = 3 << 20;
 
 /// A kernel on a target for one choice of types.
@@ -33,13 +34,33 @@ pub struct Place {
     pub types: String,
 }
 
-/// The disassembly of a variant.
+/// The source and the disassembly of a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// The variant.
     pub variant: String,
+    /// Its source.
+    pub source: Source,
     /// Its code.
     pub code: Code,
+}
+
+/// The source of a variant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Its files, the one that is compiled first.
+    Files(Vec<SourceFile>),
+    /// There is none, for this reason.
+    Missing(String),
+}
+
+/// A file of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its path, relative to the package.
+    pub name: String,
+    /// Its text; none if it is no text or no longer stored.
+    pub text: Option<String>,
 }
 
 /// The code of a variant.
@@ -95,13 +116,16 @@ pub fn compared(target: &TargetReport) -> Vec<&str> {
     all
 }
 
+/// What a variant is that is neither champion nor declared start.
+const RIVAL: &str = "rival";
+
 /// What a variant is on the page.
 fn role(target: &TargetReport, variant: &str) -> &'static str {
     let is_champion = target.champions.iter().any(|champion| champion.variant.as_deref() == Some(variant));
     match is_champion {
         true => "champion",
         false if target.basis.as_ref().is_some_and(|basis| basis.declared == variant) => "declared start",
-        false => "rival",
+        false => RIVAL,
     }
 }
 
@@ -113,67 +137,92 @@ fn named(h: &mut Html, seat: &Seat<'_>, listing: &Listing) {
     });
 }
 
-/// Links from a kernel's details to its disassembly, and why variants have none.
+/// Links from a kernel's details to its source and its disassembly, and why variants have none.
 pub(super) fn links(h: &mut Html, seat: &Seat<'_>, listings: &Listings) {
     let Some(all) = listings.of.get(&Place::of(seat)) else { return };
-    let (found, missing): (Vec<&Listing>, Vec<&Listing>) =
-        all.iter().partition(|listing| matches!(listing.code, Code::Text(_)));
     let names = |h: &mut Html, of: &[&Listing]| {
         for (at, listing) in of.iter().enumerate() {
             h.text(if at == 0 { "" } else { ", " });
             named(h, seat, listing);
         }
     };
-    if !found.is_empty() {
+    let with = |has: &dyn Fn(&Listing) -> bool| all.iter().filter(|listing| has(listing)).collect::<Vec<_>>();
+    let (sources, codes) = (with(&|of| has_source(seat, of)), with(&|of| matches!(of.code, Code::Text(_))));
+    let (what, of) = match (sources.as_slice(), codes.as_slice()) {
+        ([], []) => ("", &codes),
+        ([], _) => ("Disassembly", &codes),
+        (_, []) => ("Source", &sources),
+        _ => ("Source and disassembly", &codes),
+    };
+    if !of.is_empty() {
         h.open("p", &[], |h| {
             let link = format!("{}#{}", encoded(&listings.file), seat.anchor());
-            h.leaf("a", &[("href", &link)], format!("Disassembly of {}", seat.full()));
+            h.leaf("a", &[("href", &link)], format!("{what} of {}", seat.full()));
             h.text(": ");
-            names(h, &found);
+            names(h, of);
         });
     }
-    let mut reasons: Vec<(&str, Vec<&Listing>)> = vec![];
-    for listing in missing {
-        let Code::Missing(why) = &listing.code else { continue };
-        match reasons.iter_mut().find(|(known, _)| known == why) {
-            Some((_, of)) => of.push(listing),
-            None => reasons.push((why, vec![listing])),
+    let mut reasons: Vec<(&str, &str, Vec<&Listing>)> = vec![];
+    for listing in all {
+        let source = match &listing.source {
+            Source::Missing(why) if is_shown(seat, listing) => Some(("source", why.as_str())),
+            _ => None,
+        };
+        let code = match &listing.code {
+            Code::Missing(why) => Some(("disassembly", why.as_str())),
+            Code::Text(_) => None,
+        };
+        for (what, why) in [source, code].into_iter().flatten() {
+            match reasons.iter_mut().find(|(known, because, _)| (*known, *because) == (what, why)) {
+                Some((.., of)) => of.push(listing),
+                None => reasons.push((what, why, vec![listing])),
+            }
         }
     }
-    for (why, of) in reasons {
+    for (what, why, of) in reasons {
         h.open("p", &[("class", &"s")], |h| {
-            h.text("No disassembly of ");
+            h.text(format!("No {what} of "));
             names(h, &of);
             h.text(format!(": {why}."));
         });
     }
 }
 
-/// The page with the disassembly of everything that was found, as a file beside the page of the report; none if nothing was.
+/// Whether the source of a variant is shown: that of champions and of the declared start.
+fn is_shown(seat: &Seat<'_>, listing: &Listing) -> bool {
+    role(seat.target, &listing.variant) != RIVAL
+}
+
+fn has_source(seat: &Seat<'_>, listing: &Listing) -> bool {
+    is_shown(seat, listing) && matches!(listing.source, Source::Files(_))
+}
+
+/// The page with the source and the disassembly of everything that was found, as a file beside the page of the report; none if nothing was.
 pub fn sidecar(report: &Report, listings: &Listings) -> Option<String> {
     let seats = seats(report);
     let found = |seat: &Seat<'_>| -> Vec<&Listing> {
-        let all = listings.of.get(&Place::of(seat));
-        all.into_iter().flatten().filter(|listing| matches!(listing.code, Code::Text(_))).collect()
+        let all = listings.of.get(&Place::of(seat)).into_iter().flatten();
+        all.filter(|listing| has_source(seat, listing) || matches!(listing.code, Code::Text(_))).collect()
     };
     let all: Vec<(&Seat<'_>, Vec<&Listing>)> =
         seats.iter().map(|seat| (seat, found(seat))).filter(|(_, found)| !found.is_empty()).collect();
     if all.is_empty() {
         return None;
     }
-    let title = format!("Disassembly: {}", super::title(report));
+    let title = format!("Sources and machine code: {}", super::title(report));
     Some(frame(&title, |h| {
         h.open("header", &[], |h| {
             h.leaf("h1", &[], &title);
-            let about = "The machine code of what the report compares, as nvdisasm writes it.";
+            let about = "The sources of champions, and of declared starts where they differ, beside opcodes and metrics; and the machine code of what the \
+                         report compares, as nvdisasm writes it.";
             h.leaf("p", &[("class", &"s")], about);
         });
-        h.open("main", &[], |h| all.iter().for_each(|(seat, found)| code(h, seat, found, all.len() == 1)));
+        h.open("main", &[], |h| all.iter().for_each(|(seat, found)| kernel(h, seat, found, all.len() == 1)));
     }))
 }
 
-/// The disassembly of a kernel on a target, its variants side by side.
-fn code(h: &mut Html, seat: &Seat<'_>, all: &[&Listing], open: bool) {
+/// A kernel on a target: its sources beside opcodes and metrics, and the disassembly of its variants side by side.
+fn kernel(h: &mut Html, seat: &Seat<'_>, all: &[&Listing], open: bool) {
     let contents = |h: &mut Html| {
         h.open("summary", &[], |h| {
             h.open("h2", &[("id", &seat.anchor()), ("class", &"i")], |h| {
@@ -181,27 +230,108 @@ fn code(h: &mut Html, seat: &Seat<'_>, all: &[&Listing], open: bool) {
             });
         });
         h.open("div", &[("class", &"b")], |h| {
-            for listing in all {
-                let Code::Text(text) = &listing.code else { continue };
-                h.open("section", &[], |h| {
-                    h.open("h3", &[], |h| named(h, seat, listing));
-                    let (shown, left_out) = shown(text);
-                    let label = format!("disassembly of {}", crate::report::text::variant(&listing.variant));
-                    h.leaf(
-                        "pre",
-                        &[("class", &"m"), ("tabindex", &0), ("role", &"group"), ("aria-label", &label)],
-                        shown,
-                    );
-                    if left_out > 0 {
-                        h.leaf("p", &[("class", &"s")], format!("{left_out} more lines are not shown."));
-                    }
+            sources(h, seat, all);
+            h.open("section", &[], |h| {
+                h.open("div", &[("class", &"b")], |h| {
+                    part(h, |h| h.leaf("h3", &[], "Machine code"), |h| code::opcodes(h, seat, usize::MAX));
+                    part(h, |h| h.leaf("h3", &[], "Profile"), |h| code::metrics(h, seat, usize::MAX));
                 });
-            }
+            });
         });
+        h.open("div", &[("class", &"b")], |h| all.iter().for_each(|listing| disassembly(h, seat, listing)));
     };
     match open {
         true => h.open("details", &[("class", &"k"), ("open", &"")], contents),
         false => h.open("details", &[("class", &"k")], contents),
+    }
+}
+
+/// A part with a heading; nothing if it has no contents.
+fn part(h: &mut Html, heading: impl FnOnce(&mut Html), contents: impl FnOnce(&mut Html)) {
+    let mut inner = Html::default();
+    contents(&mut inner);
+    if inner.len() > 0 {
+        h.open("section", &[], |h| {
+            heading(h);
+            h.part(inner);
+        });
+    }
+}
+
+/// The sources of champions and of the declared start, each once.
+fn sources(h: &mut Html, seat: &Seat<'_>, all: &[&Listing]) {
+    let mut groups: Vec<(&[SourceFile], Vec<&Listing>)> = vec![];
+    for listing in all.iter().filter(|listing| has_source(seat, listing)) {
+        let Source::Files(files) = &listing.source else { continue };
+        match groups.iter_mut().find(|(known, _)| known == files) {
+            Some((_, of)) => of.push(listing),
+            None => groups.push((files, vec![listing])),
+        }
+    }
+    for (files, of) in groups {
+        let heading = |h: &mut Html| {
+            h.open("h3", &[], |h| {
+                h.text("Source of ");
+                for (at, listing) in of.iter().enumerate() {
+                    h.text(if at == 0 { "" } else { ", " });
+                    named(h, seat, listing);
+                }
+            });
+        };
+        part(h, heading, |h| {
+            let mut room = LONGEST;
+            for (at, file) in files.iter().enumerate() {
+                source_file(h, file, at == 0, &mut room);
+            }
+        });
+    }
+}
+
+/// A file, folded unless it is the one that is compiled, as far as `room` bytes suffice.
+fn source_file(h: &mut Html, file: &SourceFile, open: bool, room: &mut usize) {
+    let contents = |h: &mut Html| {
+        h.open("summary", &[], |h| h.leaf("code", &[], &file.name));
+        let Some(text) = &file.text else {
+            return h.leaf("p", &[("class", &"s")], "It is no text, or it is no longer stored.");
+        };
+        let (shown, left_out) = beginning(text, *room);
+        *room -= shown.len();
+        pre(h, &format!("source {}", file.name), shown, left_out);
+    };
+    match open {
+        true => h.open("details", &[("open", &"")], contents),
+        false => h.open("details", &[], contents),
+    }
+}
+
+/// The lines of a text that have room in so many bytes, and the number of those that have not.
+fn beginning(text: &str, room: usize) -> (&str, usize) {
+    let ends = text.split_inclusive('\n').scan(0, |end, line| {
+        *end += line.len();
+        Some(*end)
+    });
+    let end = ends.take_while(|end| *end <= room).last().unwrap_or_default();
+    (text[..end].trim_end(), text[end..].lines().count())
+}
+
+/// The disassembly of a variant.
+fn disassembly(h: &mut Html, seat: &Seat<'_>, listing: &Listing) {
+    let Code::Text(text) = &listing.code else { return };
+    h.open("section", &[], |h| {
+        h.open("h3", &[], |h| {
+            h.text("Disassembly of ");
+            named(h, seat, listing);
+        });
+        let (shown, left_out) = shown(text);
+        pre(h, &format!("disassembly of {}", crate::report::text::variant(&listing.variant)), &shown, left_out);
+    });
+}
+
+/// Text with its own lines, which the keyboard can scroll, and how many of them are missing.
+fn pre(h: &mut Html, label: &str, text: &str, left_out: usize) {
+    h.leaf("pre", &[("class", &"m"), ("tabindex", &0), ("role", &"group"), ("aria-label", &label)], text);
+    if left_out > 0 {
+        h.leaf("p", &[("class", &"s")], format!("{left_out} more lines are not shown."));
     }
 }
 
@@ -251,10 +381,15 @@ mod tests {
     /// The listings of a report; each is `code`.
     fn listings(report: &Report, code: &Code) -> Listings {
         let of = Place::all(report).map(|(place, target)| {
-            let of = |variant: &str| Listing { variant: variant.into(), code: code.clone() };
+            let source = Source::Files(vec![file("k.cu", "int k;\n")]);
+            let of = |variant: &str| Listing { variant: variant.into(), source: source.clone(), code: code.clone() };
             (place, compared(target).into_iter().map(of).collect())
         });
         Listings { file: "my report #1.sass.html".into(), of: of.collect() }
+    }
+
+    fn file(name: &str, text: &str) -> SourceFile {
+        SourceFile { name: name.into(), text: Some(text.into()) }
     }
 
     const CODE: &str = "\t.section\t.text.k\n\n\n\n.text.k:\n        /*0000*/                   LDC R1, c[0x0][0x28] ;\n        /*0010*/              @!P0 BRA `(.L_x_0) ;\n";
@@ -282,12 +417,54 @@ mod tests {
     #[test]
     fn without_code_a_page_says_why_once_and_nothing_is_beside_it() {
         let report = synthetic(1);
-        let listings = listings(&report, &Code::Missing("the disassembler is not installed here".into()));
+        let mut listings = listings(&report, &Code::Missing("the disassembler is not installed here".into()));
+        let page = Page::read(&page_beside(&report, &listings));
+        assert_eq!(page.text.matches(": the disassembler is not installed here.").count(), 1, "{}", page.text);
+        assert!(page.text.contains("No disassembly of champion ") && !page.text.contains("No source of"));
+        assert!(page.text.contains("Source of kernel_00 on h200: champion "), "{}", page.text);
+        assert!(sidecar(&report, &listings).is_some());
+        for listing in listings.of.values_mut().flatten() {
+            listing.source = Source::Missing("it was edited".into());
+        }
         assert_eq!(sidecar(&report, &listings), None);
         let page = Page::read(&page_beside(&report, &listings));
         assert!(page.links.iter().all(|link| link.starts_with('#')));
-        assert_eq!(page.text.matches(": the disassembler is not installed here.").count(), 1, "{}", page.text);
-        assert!(page.text.contains("No disassembly of champion "), "{}", page.text);
+        assert!(
+            page.text.contains("No source of champion ") && page.text.contains(": it was edited."),
+            "{}",
+            page.text
+        );
+    }
+
+    #[test]
+    fn the_source_of_a_champion_lies_beside_its_opcodes_and_metrics_and_equal_sources_once() {
+        let report = synthetic(1);
+        let mut listings = listings(&report, &Code::Text(CODE.into()));
+        let text = |listings: &Listings| Page::read(&sidecar(&report, listings).unwrap()).text;
+        let once = text(&listings);
+        assert_eq!(once.matches("int k;").count(), 1, "{once}");
+        let at = |text: &str, part: &str| text.find(part).unwrap_or_else(|| panic!("{part:?} in {text}"));
+        let order = [
+            "Source of champion ",
+            "k.cu",
+            "int k;",
+            "Machine code",
+            "LDG.E.128",
+            "Profile",
+            "dram_throughput",
+            "LDC R1",
+        ];
+        assert!(order.is_sorted_by_key(|part| at(&once, part)), "{once}");
+        // An own source of the declared start, with a second file; that of a rival is not shown.
+        let all = listings.of.values_mut().next().unwrap();
+        all[1].source = Source::Files(vec![file("k.cu", "int start;\n  // indented\n"), file("h.cuh", "int h;\n")]);
+        all[2].source = Source::Files(vec![file("k.cu", "int rival;\n")]);
+        let both = text(&listings);
+        assert!(at(&both, "int k;") < at(&both, "Source of declared start ") && !both.contains("int rival;"), "{both}");
+        assert!(
+            both.contains("int start;\n  // indented") && both.contains("h.cuh") && both.contains("int h;"),
+            "{both}"
+        );
     }
 
     #[test]
@@ -295,8 +472,11 @@ mod tests {
         let mut report = synthetic(1);
         let hostile = "</pre><script>alert(1)</script><img src=x>\u{202e}";
         report.packages[0].kernels[0].name = hostile.into();
-        let listings =
+        let mut listings =
             Listings { file: "javascript:alert(1).sass.html".into(), ..listings(&report, &Code::Text(hostile.into())) };
+        for listing in listings.of.values_mut().flatten() {
+            listing.source = Source::Files(vec![file(&hostile.repeat(5), hostile)]);
+        }
         let text = sidecar(&report, &listings).unwrap();
         let read = Page::read(&text);
         assert_eq!(read.elements.iter().filter(|name| *name == "script").count(), 1, "its own");
@@ -341,5 +521,7 @@ mod tests {
         let (text, left_out) = shown(&line.repeat(LONGEST / 10));
         assert!(text.len() < LONGEST && left_out > 0);
         assert_eq!(text.lines().count() + left_out, LONGEST / 10);
+        assert_eq!(beginning("a\n  b\nc\n", 6), ("a\n  b", 1));
+        assert_eq!((beginning("a\nb", 3), beginning("ab\nc\n", 2)), (("a\nb", 0), ("", 2)));
     }
 }

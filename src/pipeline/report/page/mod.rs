@@ -10,7 +10,7 @@
 //! | `details` | for each kernel: what fails (`seat`), `space`, `samples`, `rounds`, `code` |
 //! | `sources` | where all this comes from |
 //! | `listings` | the disassembly of what the page compares: a page of its own beside it |
-//! | `html`, `plot`, `table`, `units`, `diff` | syntax and escaping, marks on axes, tables, numbers, differences of texts |
+//! | `html`, `plot`, `table`, `units` | syntax and escaping, marks on axes, tables, numbers |
 //!
 //! | decision | reason |
 //! |---|---|
@@ -23,7 +23,6 @@
 
 mod code;
 mod details;
-mod diff;
 pub(crate) mod html;
 mod ladder;
 pub mod listings;
@@ -157,6 +156,12 @@ fn body(h: &mut Html, report: &Report, seats: &[Seat<'_>], listings: Option<&Lis
             h.open("p", &[("class", &"s")], |h| {
                 h.text(provenance::built(built, None)).text(" ");
                 h.leaf("time", &[("datetime", &built.at)], "");
+            });
+        }
+        if let Some(selected) = &report.narrowed {
+            h.open("p", &[("class", &"v open")], |h| {
+                h.leaf("b", &[], "Narrowed");
+                h.text(format!(" to {}. `kforge report --html` writes the whole page.", selected.line()));
             });
         }
         h.open("nav", &[("aria-label", &"sections")], |h| {

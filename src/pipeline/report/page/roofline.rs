@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use super::super::reach::Fills;
 use super::html::Html;
 use super::plot::Axis;
-use super::seat::{Seat, too_small};
+use super::seat::Seat;
 use super::table::{folded, number, section, sorted, table};
-use super::units::{coordinate, digits, duration, per_cent, rate};
+use super::units::{coordinate, digits, per_cent, rate};
+use crate::report::duration::duration;
 use kforge_types::record::profile::{Achieved, Share};
 
 /// A champion at a bench shape.
@@ -17,7 +19,7 @@ struct Point<'r> {
     seat: &'r Seat<'r>,
     shape: &'r str,
     achieved: &'r Achieved,
-    small: Option<String>,
+    fills: Fills,
 }
 
 impl Point<'_> {
@@ -35,7 +37,7 @@ fn points<'r>(seat: &'r Seat<'r>) -> Vec<Point<'r>> {
         let mine = |shape: &&String| seat.champion(shape) == Some(&roofline.variant);
         all.extend(roofline.achieved.keys().filter(mine).map(|shape| {
             let achieved = &roofline.achieved[shape];
-            Point { seat, shape, achieved, small: too_small(roofline, shape, achieved) }
+            Point { seat, shape, achieved, fills: Fills::of(roofline, shape, achieved) }
         }));
     }
     all.sort_by(|a, b| b.achieved.time_ns.total_cmp(&a.achieved.time_ns).then_with(|| a.shape.cmp(b.shape)));
@@ -57,7 +59,8 @@ pub(super) fn roofline(h: &mut Html, seats: &[Seat<'_>], most: usize) {
         return;
     }
     let about = "What champions reach at each bench shape. Up is the share of the peak of the arithmetic unit; to the right, more operations per byte, 1 where \
-                 memory and the unit are equally busy. ● fills the device; ○ is too small to fill it, so that its distance from the roof says little.";
+                 memory and the unit are equally busy. ○ is too small to fill the device, so that its distance from the roof says little; ● is not, as far \
+                 as is known: the table says by what.";
     section(h, "roofline", "Roofline", about, |h| {
         if is_short {
             let only = "Only the bench shapes where champions take longest; report.json has all.";
@@ -74,7 +77,7 @@ pub(super) fn roofline(h: &mut Html, seats: &[Seat<'_>], most: usize) {
                 ("operations/s", true),
                 ("unit", false),
                 ("of unit", true),
-                ("too small", false),
+                ("fills the device", false),
             ];
             folded(h, format!("{target} as a table"), |h| {
                 table(h, "r", "what champions reach", &columns, |h| points.iter().for_each(|point| row(h, point)));
@@ -84,7 +87,7 @@ pub(super) fn roofline(h: &mut Html, seats: &[Seat<'_>], most: usize) {
 }
 
 fn row(h: &mut Html, point: &Point<'_>) {
-    let Achieved { time_ns, bytes_per_s, memory, ops_per_s, unit, compute } = point.achieved;
+    let Achieved { time_ns, bytes_per_s, memory, ops_per_s, unit, compute, .. } = point.achieved;
     let share = |of: &Option<Share>| of.map_or("unknown".into(), |of| per_cent(of.share));
     h.open("tr", &[], |h| {
         h.leaf("th", &[("scope", &"row")], point.seat.name());
@@ -100,7 +103,13 @@ fn row(h: &mut Html, point: &Point<'_>) {
             }
             None => h.leaf("td", &[("colspan", &3)], "operations not stated"),
         }
-        h.leaf("td", &[], point.small.as_deref().unwrap_or_default());
+        let because = point.fills.because();
+        let told = match point.fills {
+            Fills::Unknown => because,
+            _ if point.fills.is_too_small() => format!("no: {because}"),
+            _ => format!("yes: {because}"),
+        };
+        h.leaf("td", &[], told);
     });
 }
 
@@ -134,7 +143,7 @@ fn figure(h: &mut Html, target: &str, points: &[Point<'_>]) {
             h.empty("path", &[("class", &"roof"), ("d", &roof)]);
             // One path for each form: a point is a line without length and with round ends.
             for small in [true, false] {
-                let mine = known.iter().filter(|(point, ..)| point.small.is_some() == small);
+                let mine = known.iter().filter(|(point, ..)| point.fills.is_too_small() == small);
                 let path: String = mine
                     .map(|(_, memory, compute)| {
                         format!("M{} {}h0", coordinate(x(compute / memory)), coordinate(y(*compute)))

@@ -1,16 +1,16 @@
 //! Rounds of a kernel as a tree: candidates below the champion that they descend from, with verdicts, times, cost and folded differences of sources. Knows the
 //! document.
 
-use super::diff::{Line, diff};
+use similar::{ChangeTag, TextDiff};
+
+use super::super::difference::CONTEXT;
+use super::super::duration::duration;
 use super::html::Html;
 use super::seat::{Level, Seat};
 use super::table::folded;
-use super::units::{duration, number};
+use super::units::number;
 use crate::report::rounds::{Became, CandidateReport, RoundReport, RoundsReport};
 use crate::report::text::variant;
-
-/// Lines that stay around a change.
-const CONTEXT: usize = 3;
 
 /// The part of a kernel about its rounds.
 pub(super) fn rounds(h: &mut Html, seat: &Seat<'_>) {
@@ -104,7 +104,7 @@ fn candidate(h: &mut Html, found: &RoundsReport, of: &CandidateReport) {
         let parent = found.candidates.iter().find(|c| c.variant.as_deref() == label && label.is_some());
         let parent = parent.and_then(|parent| source_of(found, parent));
         match parent {
-            Some(before) => folded(h, "difference from the source before", |h| lines(h, &diff(before, source))),
+            Some(before) => folded(h, "difference from the source before", |h| lines(h, before, source)),
             None => folded(h, "source", |h| h.leaf("pre", &[], source)),
         }
     }
@@ -116,28 +116,47 @@ fn source_of<'r>(found: &'r RoundsReport, of: &CandidateReport) -> Option<&'r st
     found.candidates.iter().filter(same).find_map(|other| other.source.as_deref())
 }
 
-/// The changed lines, with what stands around them.
-fn lines(h: &mut Html, all: &[Line<'_>]) {
-    let changed = |at: usize| {
-        let near = at.saturating_sub(CONTEXT)..(at + CONTEXT + 1).min(all.len());
-        all[near].iter().any(|line| !matches!(line, Line::Both(_)))
-    };
+/// The difference of two sources by lines: those that changed, with what stands around them.
+fn lines(h: &mut Html, before: &str, after: &str) {
+    // Without their ends, so that a last line without one is equal to one with it.
+    let (a, b): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let found = TextDiff::from_slices(&a, &b);
+    let groups = found.grouped_ops(CONTEXT);
+    let (mut shown, gap) = (0, "...\n");
     h.open("pre", &[], |h| {
-        let mut gap = false;
-        for (at, line) in all.iter().enumerate() {
-            match line {
-                Line::Both(_) if !changed(at) => {
-                    if !gap {
-                        h.text("...\n");
-                    }
-                    gap = true;
-                    continue;
+        for group in &groups {
+            let (begins, ends) = (group.first(), group.last());
+            h.text(if begins.is_some_and(|first| first.old_range().start > shown) { gap } else { "" });
+            for change in group.iter().flat_map(|op| found.iter_changes(op)) {
+                let text = change.value();
+                match change.tag() {
+                    ChangeTag::Equal => drop(h.text(format!("  {text}\n"))),
+                    ChangeTag::Delete => h.leaf("del", &[], format!("- {text}\n")),
+                    ChangeTag::Insert => h.leaf("ins", &[], format!("+ {text}\n")),
                 }
-                Line::Both(text) => drop(h.text(format!("  {text}\n"))),
-                Line::Removed(text) => h.leaf("del", &[], format!("- {text}\n")),
-                Line::Added(text) => h.leaf("ins", &[], format!("+ {text}\n")),
             }
-            gap = false;
+            shown = ends.map_or(shown, |last| last.old_range().end);
         }
+        h.text(if shown < a.len() { gap } else { "" });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_shows_what_changed_and_three_lines_around_it() {
+        let of = |before: &str, after: &str| {
+            let mut html = Html::default();
+            lines(&mut html, before, after);
+            html.finish()
+        };
+        let same: Vec<String> = (0..9).map(|line| format!("line {line}\n")).collect();
+        let (a, b) = (format!("a < b\n{}x", same.concat()), format!("a > b\n{}x\n", same.concat()));
+        let expected = "<pre><del>- a &lt; b\n</del><ins>+ a &gt; b\n</ins>  line 0\n  line 1\n  line 2\n...\n</pre>";
+        assert_eq!(of(&a, &b), expected);
+        let (a, b) = (format!("{}x\ny\n", same.concat()), format!("{}y\n", same.concat()));
+        assert_eq!(of(&a, &b), "<pre>...\n  line 6\n  line 7\n  line 8\n<del>- x\n</del>  y\n</pre>");
+    }
 }

@@ -4,8 +4,9 @@ use super::html::Html;
 use super::plot::{self, Axis};
 use super::seat::Seat;
 use super::table::{forest, number};
-use super::units::{number as shown, scale};
+use super::units::number as shown;
 use crate::report::document::{SpreadReport, TimeReport};
+use crate::report::duration::scale;
 
 /// The quantiles that a strip shows, as shares.
 const SHOWN: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];

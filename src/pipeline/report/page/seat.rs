@@ -3,7 +3,6 @@
 use super::super::document::{
     KernelReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport, TimeReport,
 };
-use super::super::reach::TooSmall;
 use kforge_types::record::Verdict;
 use kforge_types::record::profile::Achieved;
 
@@ -161,12 +160,4 @@ impl<'r> Seat<'r> {
         let of = self.target.rooflines.iter().filter(|found| Some(found.variant.as_str()) == champion);
         of.filter_map(|found| Some((found, found.achieved.get(shape)?))).next()
     }
-}
-
-/// Why a shape cannot fill the device, as the page shows it, if it cannot.
-pub(super) fn too_small(roofline: &RooflineReport, shape: &str, achieved: &Achieved) -> Option<String> {
-    TooSmall::of(roofline, shape, achieved).map(|why| match why {
-        TooSmall::Waves(waves) => format!("{} waves of blocks", super::units::digits(waves, 2)),
-        TooSmall::WorkNs(ns) => format!("{} of work at the peak", super::units::duration(ns)),
-    })
 }

@@ -7,7 +7,8 @@ use super::html::Html;
 use super::plot::{self, Axis, Dot};
 use super::seat::Seat;
 use super::table::{Column, folded, forest, number, sorted, table};
-use super::units::{coordinate, digits, duration, number as shown, scale};
+use super::units::{coordinate, digits, number as shown};
+use crate::report::duration::{duration, scale};
 use crate::report::search::{SearchReport, VisitFate};
 use crate::report::text::variant;
 

@@ -7,6 +7,7 @@ pub(super) mod synthetic;
 
 use super::page;
 use crate::report::earlier::EarlierReport;
+use crate::report::provenance::SelectedReport;
 use read::Page;
 use synthetic::{CHAMPION, synthetic};
 
@@ -197,7 +198,7 @@ fn a_time_of_an_earlier_version_is_said_to_be_one() {
     let read = Page::read(&page(&report));
     let ladder = read.tables.iter().find(|table| table.label == "kernels on targets").unwrap();
     let time = &ladder.rows[0][3];
-    assert_eq!((time.text.as_str(), time.value.as_deref()), ("7.870 us", Some("7870.40")));
+    assert_eq!((time.text.as_str(), time.value.as_deref()), ("7.87 us", Some("7870.40")));
     assert_eq!(time.small, ["at llama of an earlier version"]);
 }
 
@@ -206,6 +207,48 @@ fn a_time_of_an_earlier_version_is_said_to_be_one() {
 #[expect(clippy::print_stdout, reason = "the script reads it there")]
 fn a_page_of_a_hundred_kernels_for_browsers() {
     println!("{}", page(&synthetic(100)));
+}
+
+#[test]
+fn a_page_of_a_part_of_a_report_says_of_which() {
+    let mut report = synthetic(1);
+    let says = |report: &super::Report| Page::read(&page(report)).text.contains("Narrowed");
+    assert!(!says(&report));
+    let names = |all: &[&str]| all.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+    let (kernels, targets) = (names(&["a", "b", "<c>"]), names(&["h200"]));
+    report.narrowed = Some(SelectedReport { kernels, targets, ..SelectedReport::default() });
+    let text = Page::read(&page(&report)).text;
+    let line = "Narrowed to kernels `a`, `b` and `<c>`, target `h200`. `kforge report --html` writes the whole page.";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
+fn what_bounds_a_kernel_stands_on_the_page_as_in_the_terminal_with_what_it_means() {
+    let report = synthetic(1);
+    let bound = report.packages[0].kernels[0].targets[0].rooflines[0].roofline.summary();
+    assert!(bound.starts_with("bound by memory: used compute 5 %, memory 80 %; 40 % of warps wait"), "{bound}");
+    let text = Page::read(&page(&report)).text;
+    assert!(text.contains(&bound) && text.contains("By timing: of what the operator requires"), "{text}");
+    assert!(text.contains("registers32") && !text.contains("32.00"), "a count has no decimals: {text}");
+}
+
+#[test]
+fn the_roofline_says_of_each_shape_whether_it_fills_the_device_or_that_this_is_unknown() {
+    let mut report = synthetic(1);
+    let found = &mut report.packages[0].kernels[0].targets[0].rooflines[0];
+    found.roofline.metrics.insert("waves".into(), 0.4);
+    found.achieved.values_mut().for_each(|reached| reached.time_ns = 1e6);
+    let told = |report: &super::Report| {
+        let read = Page::read(&page(report));
+        let table = read.tables.iter().find(|table| table.label == "what champions reach").unwrap();
+        let mut cells: Vec<String> = table.rows.iter().map(|row| row.last().unwrap().text.clone()).collect();
+        cells.sort();
+        cells
+    };
+    assert_eq!(told(&report), ["no: 0.40 waves of blocks", "unknown without a profile"]);
+    let found = &mut report.packages[0].kernels[0].targets[0].rooflines[0];
+    found.achieved.get_mut("llama").unwrap().waves = Some(3.0);
+    assert_eq!(told(&report), ["no: 0.40 waves of blocks", "yes: 3.00 waves of blocks"]);
 }
 
 #[test]

@@ -22,22 +22,6 @@ pub(crate) fn digits(value: f64, significant: i32) -> String {
     format!("{:.0}", (value / step).round() * step)
 }
 
-/// Nanoseconds with a unit.
-pub(crate) fn duration(ns: f64) -> String {
-    let (per, unit) = scale(ns);
-    format!("{} {unit}", number(ns / per))
-}
-
-/// The nanoseconds of the unit that fits a time, and its name.
-pub(crate) fn scale(ns: f64) -> (f64, &'static str) {
-    match ns {
-        ns if ns < 1e3 => (1.0, "ns"),
-        ns if ns < 1e6 => (1e3, "us"),
-        ns if ns < 1e9 => (1e6, "ms"),
-        _ => (1e9, "s"),
-    }
-}
-
 /// A share as per cent.
 pub(crate) fn per_cent(share: f64) -> String {
     format!("{} %", digits(100.0 * share, 3))
@@ -93,9 +77,6 @@ mod tests {
 
     #[test]
     fn values_have_units() {
-        assert_eq!(duration(7_870.4), "7.870 us");
-        assert_eq!(duration(12.0), "12.00 ns");
-        assert_eq!(duration(2.5e6), "2.500 ms");
         assert_eq!(per_cent(0.9712), "97.1 %");
         assert_eq!(rate(4.19e12), "4.190 T");
         assert_eq!((place(0.12345), place(1.5), place(0.5)), ("12.3%".into(), "100%".into(), "50%".into()));
