@@ -14,6 +14,7 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
 use super::bundle::TimedChampion;
+use kforge_foundation::base::unhidden;
 use kforge_numerics::measure::orders::Comparison as Pairs;
 use kforge_numerics::measure::stats::{Paired, median};
 use kforge_types::record::FORMAT_VERSION;
@@ -362,7 +363,7 @@ impl Comparison {
         for line in beside {
             let _ = writeln!(out, "\n{line}");
         }
-        out
+        unhidden(&out)
     }
 
     /// The rows, slower ones first.

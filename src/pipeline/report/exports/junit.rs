@@ -17,7 +17,7 @@ use super::ExportError;
 use crate::report::Report;
 use crate::report::document::{KernelReport, PackageReport, ShapeReport, TargetReport};
 use crate::report::text::of_allowed;
-use kforge_foundation::base::{Diagnostic, Severity, count};
+use kforge_foundation::base::{Diagnostic, Severity, count, unhidden};
 use kforge_types::record::observation::witness;
 use kforge_types::record::{Unknown, Verdict};
 
@@ -39,7 +39,7 @@ pub(super) fn junit(report: &Report, diagnostics: &[Diagnostic]) -> Result<Strin
         all.add_test_suites(names.into_iter().map(|name| of_target(report, package, name)));
     }
     // Two characters that XML has no form for, and that the library lets through.
-    Ok(all.to_string()?.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
+    Ok(unhidden(&all.to_string()?.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")))
 }
 
 /// The errors of manifests; none if there are none.

@@ -508,3 +508,30 @@ fn the_summary_says_failures_first_and_bounds_its_tables() {
     assert!(wrong.starts_with("## kforge: the manifest has errors\n\n1 manifest error; "), "{wrong}");
     assert!(wrong.contains("| manifest.unknown-key | pkg/kernel.toml:2 | unknown key \\`rtoll\\` |\n"), "{wrong}");
 }
+
+#[test]
+fn no_format_has_a_hidden_character_of_a_name_or_a_message() {
+    let hostile = "a\u{202e}b\u{2066}c\u{feff}d\u{9b}e";
+    let mut report = report();
+    let package = &mut report.packages[0];
+    package.name = hostile.into();
+    package.messages = vec![message("compile.error", Severity::Error, hostile, None)];
+    let kernel = &mut package.kernels[0];
+    kernel.name = hostile.into();
+    for target in &mut kernel.targets {
+        target.target = hostile.into();
+        target.times.iter_mut().for_each(|time| time.shape = hostile.into());
+        target.shapes.iter_mut().for_each(|shape| {
+            shape.shape = hostile.into();
+            shape.explanation = hostile.into();
+        });
+        for champion in &mut target.champions {
+            champion.shapes = vec![hostile.into()];
+        }
+    }
+    for format in ExportFormat::ALL {
+        let text = export(&report, &diagnostics(), format).unwrap();
+        assert!(!text.contains(kforge_foundation::base::is_hidden), "{format:?}: {text:?}");
+        assert!(text.contains("u{202e}b"), "{format:?}: {text}");
+    }
+}
