@@ -54,7 +54,11 @@ fn result(report: &Report, diagnostics: &[Diagnostic]) -> &'static str {
     } else if seats(report).any(|(_, _, target)| !target.failed.is_empty()) {
         "not built"
     } else if report.has_failed() {
-        "wrong"
+        let failing = || {
+            seats(report).flat_map(|(_, _, target)| &target.shapes).filter(|of| matches!(of.verdict, Verdict::Fail(_)))
+        };
+        let is_run = failing().next().is_none() || failing().any(|shape| shape.not_run().is_none());
+        if is_run { "wrong" } else { "does not run" }
     } else if verdicts().any(|verdict| *verdict == Verdict::Pass) {
         "passed"
     } else {

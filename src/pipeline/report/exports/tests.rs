@@ -41,6 +41,7 @@ fn shape(name: &str, variant: &str, verdict: Verdict) -> ShapeReport {
         not_confirmed: None,
         diagnoses: vec![],
         refused: false,
+        finding: None,
     }
 }
 
@@ -534,4 +535,20 @@ fn no_format_has_a_hidden_character_of_a_name_or_a_message() {
         assert!(!text.contains(kforge_foundation::base::is_hidden), "{format:?}: {text:?}");
         assert!(text.contains("u{202e}b"), "{format:?}: {text}");
     }
+}
+
+#[test]
+fn a_kernel_that_does_not_run_is_an_error_of_its_test_and_no_wrong_result() {
+    let mut report = report();
+    let shape = &mut report.packages[0].kernels[0].targets[0].shapes[1];
+    shape.verdict = Verdict::Fail("ValueError: no, at k.py:3".into());
+    shape.finding = Some(kforge_types::record::FindingKind::Raised);
+    let text = export(&report, &[], ExportFormat::Junit).unwrap();
+    assert!(text.contains("<error message=\"ValueError: no, at k.py:3\" type=\"verify.raised\">"), "{text}");
+    report.packages[0].kernels[0].targets[0].failed.clear();
+    assert!(
+        summary::summary(&report, &[]).starts_with("## kforge: does not run\n"),
+        "{}",
+        summary::summary(&report, &[])
+    );
 }
