@@ -70,7 +70,7 @@ impl Running {
         let rest = |around: &[&str]| room.saturating_sub(around.iter().map(|text| text.chars().count()).sum());
         let least = LEAST.min(name.chars().count());
         if name.is_empty() {
-            return shortened(&format!("{before}{after}"), room, 3);
+            return shortened(&format!("{before}{after}"), room, 6);
         }
         let around = [[before.as_str(), after.as_str()], ["", &after], ["", ""]];
         let [before, after] = around.into_iter().find(|around| rest(around) >= least).unwrap_or(["", ""]);
@@ -220,11 +220,11 @@ mod tests {
             step.fitted(90),
             "verifying quickstart/rms_norm/BLOCK=128,VEC=4,SHUFFLE=true/cpu/even/verify and 1 more"
         );
-        assert_eq!(step.fitted(51), "verifying quickstar…true/cpu/even/verify and 1 more");
+        assert_eq!(step.fitted(51), "verifying quic…FFLE=true/cpu/even/verify and 1 more");
         // The words around it give way.
-        assert_eq!(step.fitted(48), "quickstart/r…FLE=true/cpu/even/verify and 1 more");
-        assert_eq!(step.fitted(34), "quickstart/…E=true/cpu/even/verify");
-        assert_eq!(step.fitted(20), "quicks…u/even/verify");
+        assert_eq!(step.fitted(48), "quicks…4,SHUFFLE=true/cpu/even/verify and 1 more");
+        assert_eq!(step.fitted(34), "quick…SHUFFLE=true/cpu/even/verify");
+        assert_eq!(step.fitted(20), "qui…/cpu/even/verify");
         assert_eq!(of("a\u{202e}b").fitted(80), "verifying a\\u{202e}b and 1 more");
         let words = Running { before: "12 tokens; 3 s p/k, 4 s p/l".into(), ..Running::default() };
         assert_eq!(

@@ -82,14 +82,14 @@ fn columns(styled: &str) -> usize {
 const LEFT_OUT: char = '…';
 
 /// At most `most` characters of a line without styles. What does not fit is left out of its middle, because the end often says which one it is: the trial of a
-/// finding, the shape of a step. `head` of three characters that stay are from the beginning, the others from the end.
+/// finding, the shape of a step. `head` of six characters that stay are from the beginning, the others from the end.
 pub fn shortened(line: &str, most: usize, head: usize) -> String {
     let all = line.chars().count();
     if all <= most {
         return line.into();
     }
     let kept = most.saturating_sub(1);
-    let head = kept * head.min(3) / 3;
+    let head = kept * head.min(6) / 6;
     let beginning = line.chars().take(head);
     let end = line.chars().skip(all - (kept - head));
     // A width of nothing has no room for the mark either.
@@ -122,7 +122,7 @@ pub fn shortened_lines(text: &str, most: usize) -> (String, bool) {
     let head = fitting(&mut lines[..lines.len() - tail].iter(), room);
     let mut out: Vec<String> = lines[..head].iter().map(|line| line.to_string()).collect();
     if let (0, Some(first)) = (head, lines.first()) {
-        out.push(shortened(first, room, 2));
+        out.push(shortened(first, room, 4));
     }
     if head.max(1) + tail < lines.len() {
         out.push("...".into());
@@ -166,11 +166,11 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_left_out_of_the_middle() {
-        assert_eq!(shortened("quickstart/rms_norm/cpu/even", 40, 1), "quickstart/rms_norm/cpu/even");
-        assert_eq!(shortened("quickstart/rms_norm/cpu/even", 16, 1), "quick…m/cpu/even");
-        assert_eq!(shortened("a finding (fresh trial: seed 7)", 16, 2), "a finding …ed 7)");
+        assert_eq!(shortened("quickstart/rms_norm/cpu/even", 40, 2), "quickstart/rms_norm/cpu/even");
+        assert_eq!(shortened("quickstart/rms_norm/cpu/even", 16, 2), "quick…m/cpu/even");
+        assert_eq!(shortened("a finding (fresh trial: seed 7)", 16, 4), "a finding …ed 7)");
         assert_eq!(
-            (shortened("äöü", 2, 1), shortened("äöü", 1, 1), shortened("äöü", 0, 1)),
+            (shortened("äöü", 2, 2), shortened("äöü", 1, 2), shortened("äöü", 0, 2)),
             ("…ü".into(), "…".into(), "".into())
         );
     }

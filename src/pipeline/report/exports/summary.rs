@@ -250,7 +250,7 @@ fn section(out: &mut String, heading: &str, columns: &str, rows: Rows) {
 /// Text in a cell: on one line, bounded by leaving out its middle, and without effect on the table, as a link or an image, or as HTML. Hidden characters are
 /// named.
 fn escaped(text: &str) -> String {
-    let line = shortened(text, MOST_CHARACTERS, 2);
+    let line = shortened(text, MOST_CHARACTERS, 4);
     let line = line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\\', "\\\\");
     let line = line.replace('|', "\\|").replace('`', "\\`").replace('[', "\\[").replace(']', "\\]");
     let shown = |c: char| match c {
