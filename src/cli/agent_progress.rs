@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::bar::Running;
 use super::console::Console;
 use kforge_foundation::base::count;
 use kforge_ops::optimize::event::{AskWatch, AttemptEvent, AttemptRequest, NotAnswered};
@@ -64,10 +65,11 @@ impl AskWatch for Asking<'_> {
         requests.sort_by_key(|(_, since)| *since);
         let requests: Vec<String> =
             requests.into_iter().map(|(whom, since)| format!("{} {whom}", seconds(since.elapsed()))).collect();
-        // The most important part comes first: the line is cut at the width of the terminal.
         let money = if spent.money > 0.0 { format!(", {:.4}", spent.money) } else { String::new() };
+        // The most important part comes first: the line is cut at the width of the terminal.
         let text = format!("{}{money}; {}", count(spent.tokens, "token"), requests.join(", "));
-        self.console.progress("Asking", self.ended, self.attempts.len() as u64, &text);
+        let running = Running { before: text, ..Running::default() };
+        self.console.progress("Asking", self.ended, self.attempts.len() as u64, running);
     }
 
     fn ended(&mut self) {

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::bar::Bar;
+use super::bar::{Bar, Running};
 use anstyle::{AnsiColor, Style};
 use kforge_foundation::base::render::{Look, render};
-use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_foundation::base::{Diagnostic, Severity, unhidden};
 use kforge_pipeline::report::fit::fit;
 use kforge_types::record::event::Event;
 
@@ -55,24 +55,6 @@ fn prose(rendered: &str, width: Option<usize>) -> String {
     rendered.split_inclusive('\n').map(|l| if is_prose(l) { fit(l, width, 8) } else { l.to_string() }).collect()
 }
 
-/// Whether a terminal obeys a character instead of showing it, or shows what follows in another order. Line ends and tabs are harmless.
-fn is_obeyed(c: char) -> bool {
-    let is_order = matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    is_order || c.is_control() && !matches!(c, '\n' | '\t')
-}
-
-/// A text with everything escaped that a terminal obeys, styles too.
-fn harmless(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_obeyed(c) {
-            true => out.extend(c.escape_unicode()),
-            false => out.push(c),
-        }
-    }
-    out
-}
-
 /// Whether a terminal keeps a text readable under these parameters of a style. Messages may hold styles, so what hides a text is no style.
 fn is_readable(parameters: &str) -> bool {
     let is_one = |one: &str| matches!(one, "" | "0" | "1" | "2" | "3" | "4" | "22" | "23" | "24" | "39");
@@ -89,11 +71,11 @@ fn styled_harmless(styled: &str) -> String {
         let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(parameters.len());
         let is_style = parameters[end..].starts_with('m') && is_readable(&parameters[..end]);
         let taken = if is_style { at + 2 + end + 1 } else { at + 2 };
-        out += &harmless(&rest[..at]);
-        out += &if taken > at + 2 { rest[at..taken].to_string() } else { harmless(&rest[at..taken]) };
+        out += &unhidden(&rest[..at]);
+        out += &if taken > at + 2 { rest[at..taken].to_string() } else { unhidden(&rest[at..taken]) };
         rest = &rest[taken..];
     }
-    out + &harmless(rest)
+    out + &unhidden(rest)
 }
 
 /// The columns of the terminal that standard error writes to.
@@ -162,7 +144,7 @@ impl Console {
     pub fn status(&self, verb: &str, text: &str) {
         if self.manner.volume > Volume::Quiet {
             let room = 12usize.saturating_sub(verb.chars().count());
-            let line = format!("{:room$}{VERB}{verb}{VERB:#} {}\n", "", harmless(text));
+            let line = format!("{:room$}{VERB}{verb}{VERB:#} {}\n", "", unhidden(text));
             self.err(&fit(&line, self.width(), 13 - room.min(13)));
         }
     }
@@ -174,7 +156,7 @@ impl Console {
 
     /// A warning in one line. The same warning is printed once.
     pub fn warn(&self, text: &str) {
-        let styled = format!("{WARN}warning{WARN:#}: {}\n", harmless(text));
+        let styled = format!("{WARN}warning{WARN:#}: {}\n", unhidden(text));
         // Several plans of one command may each find the same.
         if !self.said().contains(&styled) {
             self.complain(&styled, self.manner.volume > Volume::Quiet);
@@ -183,7 +165,7 @@ impl Console {
 
     /// An error in one line.
     pub fn error(&self, text: &str) {
-        self.complain(&format!("{ERROR}error{ERROR:#}: {}\n", harmless(text)), true);
+        self.complain(&format!("{ERROR}error{ERROR:#}: {}\n", unhidden(text)), true);
     }
 
     /// Records a message, and prints it if `is_heard`.
@@ -294,7 +276,7 @@ impl Console {
     /// Prints a source that others wrote to standard output, byte for byte. On a terminal, where control characters would take effect, they are escaped.
     pub fn source(&self, text: &str) {
         if std::io::stdout().is_terminal() {
-            return self.write(&harmless(text));
+            return self.write(&unhidden(text));
         }
         self.write(text);
     }
@@ -306,10 +288,10 @@ impl Console {
     }
 
     /// Updates the progress bar: the verb, the number of ended items, the total, and what is running.
-    pub fn progress(&self, verb: &'static str, ended: u64, total: u64, running: &str) {
+    pub fn progress(&self, verb: &'static str, ended: u64, total: u64, running: Running) {
         self.with_bar(|bar| {
             if total > 0 {
-                bar.shows(verb, (ended, total), harmless(running));
+                bar.shows(verb, (ended, total), running);
             }
         });
     }
@@ -344,9 +326,9 @@ mod tests {
 
     #[test]
     fn control_characters_of_a_source_do_not_act_on_a_terminal() {
-        let shown = harmless("// \u{1b}[2Jx\r\n\ty\u{9b}z\u{e9}\n");
+        let shown = unhidden("// \u{1b}[2Jx\r\n\ty\u{9b}z\u{e9}\n");
         assert_eq!(shown, "// \\u{1b}[2Jx\\u{d}\n\ty\\u{9b}z\u{e9}\n");
-        assert_eq!(harmless("a\u{202e}b\u{2066}c\u{200f}"), "a\\u{202e}b\\u{2066}c\\u{200f}");
+        assert_eq!(unhidden("a\u{202e}b\u{2066}c\u{200f}"), "a\\u{202e}b\\u{2066}c\\u{200f}");
     }
 
     #[test]

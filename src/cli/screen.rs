@@ -34,9 +34,14 @@ fn room(columns: u16) -> u16 {
     columns.saturating_sub(FREE).max(1)
 }
 
+/// The columns that a line of the bar may take now.
+pub(super) fn columns_of_line() -> usize {
+    usize::from(room(terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0)))
+}
+
 impl TermLike for Screen {
     fn width(&self) -> u16 {
-        room(terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0))
+        u16::try_from(columns_of_line()).unwrap_or(u16::MAX)
     }
 
     fn height(&self) -> u16 {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::bar::Running;
 use super::console::Console;
 use super::events::Listener;
 use super::failures::{self, Teller};
@@ -47,9 +48,14 @@ impl Progress {
     /// Shows it in the progress bar.
     fn show(&self, console: &Console) {
         let first = self.running.iter().next();
-        let first = first.map(|(id, kind)| format!("{} {id}", kind.verb().to_lowercase())).unwrap_or_default();
-        let more = if self.running.len() > 1 { format!(" and {} more", self.running.len() - 1) } else { String::new() };
-        console.progress("Building", self.ended, self.total, &format!("{first}{more}"));
+        let after =
+            if self.running.len() > 1 { format!(" and {} more", self.running.len() - 1) } else { String::new() };
+        let running = first.map(|(id, kind)| Running {
+            before: format!("{} ", kind.verb().to_lowercase()),
+            name: id.clone(),
+            after,
+        });
+        console.progress("Building", self.ended, self.total, running.unwrap_or_default());
     }
 }
 

@@ -21,7 +21,11 @@ pub(crate) const PARTS: &[Part] = &[
     Part { name: "numerics/tolerance", files: &["measure/confirm.rs", "measure/tolerate.rs"], packages: &[] },
     Part { name: "numerics/calibration", files: &["measure/calibrate.rs", "measure/deciding.rs"], packages: &[] },
     Part { name: "numerics/signatures", files: &["measure/signature.rs"], packages: &["regex"] },
-    Part { name: "numerics/statistics", files: &["measure/orders.rs", "measure/stats.rs"], packages: &[] },
+    Part {
+        name: "numerics/statistics",
+        files: &["measure/orders.rs", "measure/paired.rs", "measure/stats.rs"],
+        packages: &[],
+    },
     Part { name: "numerics/search", files: &["measure/search"], packages: &[] },
     Part { name: "numerics/selection", files: &["measure/select.rs", "measure/split.rs"], packages: &[] },
     Part { name: "numerics/attribution", files: &["measure/attribute.rs"], packages: &[] },

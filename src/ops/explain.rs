@@ -111,7 +111,7 @@ struct Known<'a, 'p> {
 
 impl Known<'_, '_> {
     fn kernels(&self, name: &str) -> Option<Vec<KernelDocument>> {
-        let found = kernel::kernels(self.ready, &self.known, name);
+        let found = kernel::kernels(self.packages, self.ready, &self.known, name);
         (!found.is_empty()).then_some(found)
     }
 

@@ -66,7 +66,7 @@ fn a_block_beyond_the_launch_bounds_is_said_at_the_block_and_no_argument_is_blam
     let said = said.says("entry `twice<32>`: a block has 32 threads, the kernel's launch bounds allow 16");
     let said = said.says("kernel.toml:27:9").says("`twice<32>` is launched here");
     assert!(!said.err.contains("one argument for each parameter"), "{}", said.err);
-    said.says("is wrong at five: its launch is refused");
+    said.says("does not run at five: the launch is refused");
 }
 
 #[test]
@@ -381,4 +381,24 @@ fn every_command_and_flag_says_what_it_does() {
         }
         open.extend(told(&help).into_iter().map(|c| format!("{command} {c}")));
     }
+}
+
+#[test]
+#[ignore = "second tier: two builds"]
+fn a_finding_has_its_line_in_explain_and_diff_and_a_failed_compilation_is_told_of_its_side() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64]");
+    place.edit("twice.cu", "if (i < n)", "if (i < n || BLOCK == 64)");
+    place.run("build --keep-going").expect(100).says("1 of 2 variants is wrong at five");
+    let said = place.run("explain tiny/twice/cpu/select").expect(0);
+    assert!(said.out.contains("BLOCK=64  wrong at five: ") && said.out.contains("twice.cu:"), "{}", said.out);
+    let said = place.run("diff twice BLOCK=32 BLOCK=64").expect(0);
+    assert!(said.out.contains("Verdicts:\n  A  pass at five\n  B  wrong at five: "), "{}", said.out);
+    assert!(said.out.contains("twice.cu:") && !said.out.contains("@{"), "{}", said.out);
+    // A compilation that fails leaves no result; the report of the last build says why.
+    place.edit("twice.cu", "int i =", "static_assert(BLOCK == 32, \"one size\");\n    int i =");
+    place.run("build --keep-going").expect(101);
+    let said = place.run("diff twice BLOCK=32 BLOCK=64").expect(0);
+    let failed = "  A  pass at five\n  B  failed in the last build: `tiny/twice/BLOCK=64/cpu/compile`: ";
+    assert!(said.out.contains(failed), "{}", said.out);
 }

@@ -300,13 +300,21 @@ fn functions_of_libdevice_are_those_of_their_symbols() {
 #[test]
 #[ignore = "second tier: installs Triton"]
 fn an_exception_in_the_kernel_or_its_file_is_a_failure_with_its_line() {
-    for (compute, says) in [
-        ("r = a + tl.arange(0, 32)", ["incompatible dimensions", "k.py:11"]),
-        ("r = missing + a", ["NameError", "k.py:11"]),
-        ("tl.static_assert(BLOCK == 3)\nr = a", ["assertion failed", "k.py:11"]),
+    let raised = "does not run at some: an exception is raised";
+    for (compute, says, why) in [
+        ("r = a + tl.arange(0, 32)", ["incompatible dimensions", "k.py:11"], raised),
+        ("r = missing + a", ["NameError", "k.py:11"], raised),
+        (
+            "tl.static_assert(BLOCK == 3)\nr = a",
+            ["assertion failed", "k.py:11"],
+            "does not run at some: an assertion fails",
+        ),
     ] {
         let Some(lab) = Lab::of_copy(&elementwise(compute)).interpreting() else { return };
         lab.on_cpu().all_say("fail", &says);
+        let brief = lab.command(&["build", "--target", "cpu"]);
+        let text = brief.out + &brief.said;
+        assert!(text.contains(why) && !text.contains(" is wrong at "), "{text}");
     }
     let Some(lab) = Lab::of_copy(&elementwise("r = a")).interpreting() else { return };
     lab.edit("k.py", "import triton\n", "import triton\nimport nowhere\n");

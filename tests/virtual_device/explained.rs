@@ -63,8 +63,8 @@ fn the_step_that_chose_the_champion_names_its_rivals_and_what_decided() {
     let (by, low, high) = (pairs["slower_by"].as_f64(), pairs["interval"][0].as_f64(), pairs["interval"][1].as_f64());
     assert!(pairs["shape"] == "big" && low <= by && by <= high && (0.02..0.04).contains(&by.unwrap()), "{near}");
     let text = said(&lab, &["explain", "--offline", SELECT], 0);
-    assert!(text.contains("  champion: V=2") && text.contains("    V=1  correct; median 4"), "{text}");
-    assert!(text.contains("    V=4  correct; median ") && text.contains("in pairs at big"), "{text}");
+    assert!(text.contains("  champion: V=2") && text.contains("    V=1  correct; median +4"), "{text}");
+    assert!(text.contains("    V=4  correct; median +") && text.contains("in pairs at big: slower, +"), "{text}");
 }
 
 #[test]
@@ -74,7 +74,11 @@ fn the_name_of_a_kernel_explains_its_champions() {
     let text = said(&lab, &["explain", "--offline", "k"], 0);
     assert!(text.contains("p/k, a kernel of operator twice") && text.contains("on h, by `p/k/h/select`"), "{text}");
     assert!(text.contains("  champion: V=2") && text.contains("`kforge tree --kernel k` lists them"), "{text}");
+    let follows = "selected again after a change of k.cu; [kernel.k], [operator.twice], [targets.h] in the manifest; the reference ";
+    assert!(text.contains(follows), "{text}");
+    assert!(text.contains("; and on another device than Virtual H (sm_90, driver 580)"), "{text}");
     let json: Value = serde_json::from_str(&said(&lab, &["explain", "--offline", "--json", "k"], 0)).unwrap();
+    assert_eq!(json[0]["seats"][0]["reads"]["sources"], serde_json::json!(["k.cu"]));
     assert_eq!((&json[0]["kernel"], &json[0]["seats"][0]["choices"][0]["champion"]), (&"k".into(), &"V=2".into()));
 }
 
@@ -171,6 +175,16 @@ fn a_method_is_explained_by_who_uses_it() {
     let used = with_method(&fastest(4));
     used.built(&[]);
     let text = said(&used, &["explain", "--offline", "memory.own"], 0);
-    assert!(text.contains("memory.own in p/k on h: used by the champion: V=4; effective: saves at least"), "{text}");
+    assert!(
+        text.contains("memory.own in p/k on h: used by the champion: V=4; effective: without it slower, +"),
+        "{text}"
+    );
     assert!(text.contains("  p/k/V=4/h/memory.own/attribute"), "{text}");
+    // The same pair reads the same wherever it is shown, also where the selection did not read it.
+    let pair = text.split("without it ").nth(1).unwrap().lines().next().unwrap();
+    let rivals = said(&used, &["explain", "--offline", SELECT], 0);
+    assert!(rivals.contains(&format!("in pairs at big: {pair}")), "{pair} in {rivals}");
+    let off = rivals.lines().find(|line| line.contains(pair)).unwrap().split_whitespace().next().unwrap();
+    let difference = said(&used, &["diff", "k", "V=4", off, "--target", "h"], 0);
+    assert!(difference.contains(&format!("B in pairs with A: {pair}")), "{pair} in {difference}");
 }

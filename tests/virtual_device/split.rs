@@ -150,7 +150,7 @@ fn what_noise_leaves_undecided_splits_nothing_and_is_told() {
             open += 1;
             assert_eq!(champions(&built), are(&[("all", "V=1")]), "seed {seed}");
             let text = said(&lab, &["report", "--offline"]);
-            assert!(text.contains("% faster than the champion by medians; pairs do not decide it"), "{text}");
+            assert!(text.contains("at b, V=2 against the champion: undecided in pairs, -"), "{text}");
         }
     }
     assert!(open > 0, "no report said so");

@@ -451,7 +451,7 @@ class Served:
             return watch.lack("memory of the device, which it asks for at %s" % (place or "an unknown line"))
         text = " ".join(str(error).split())[:1000]
         at = ", at %s" % place if place else ""
-        watch.find("trap", "%s%s%s" % (type(error).__name__, ": " + text if text else "", at), line)
+        watch.find("raised", "%s%s%s" % (type(error).__name__, ": " + text if text else "", at), line)
         if place is None:
             traceback.print_exception(type(error), error, error.__traceback__)
 

@@ -1,6 +1,7 @@
 //! Attribution: whether machine code shows a method, and the time without it minus the time with it (docs/design.md, section 9.5).
 
 use super::orders::{Comparison, Orders};
+use super::paired::{figures, said};
 use super::stats::{Paired, answer};
 use kforge_types::record::Verdict;
 use kforge_types::record::params::{AttributeParams, Attribution, Fate, Matched, Shown};
@@ -9,6 +10,9 @@ use kforge_types::record::timing::PairsObserved;
 /// The reason if the kernel without the method has no result: there was no device, or the kernel could not be built.
 const UNTRIED: &str =
     "the kernel without it was neither verified nor timed on a device, so the saving of the method is unknown";
+
+/// What stands before what pairs say of the kernel without a method.
+pub const WITHOUT: &str = "without it ";
 
 /// Classifies a method from its match, from pairs of (without, with), and from the verdict on the kernel without the method, at each shape where these were
 /// requested; none if that step had no result.
@@ -82,24 +86,26 @@ fn effect(seen: &Comparison, policy: &AttributeParams) -> (Fate, String) {
     if let Some((place, Orders { a_first, b_first })) = over_all.or_else(at_one) {
         let of = |interval| {
             let (median, low, high) = share(interval);
-            format!("{:.1} % [{:.1}, {:.1}]", median * 100.0, low * 100.0, high * 100.0)
+            figures(median, Some((low, high)))
         };
         let because = format!(
-            "{place}the two orders disagree: it saves {} where the kernel without it came first, and {} where it came second",
+            "{place}the two orders disagree: the kernel without it takes {} where it came first, and {} where it came second",
             of(*a_first),
             of(*b_first)
         );
         return (Fate::Inconclusive, because);
     }
-    let (_, low, high) = share(seen.interval);
-    let per_cent = |share: f64| format!("{:.1} %", share * 100.0);
-    let because = match fate_of(seen.interval, policy) {
-        Fate::Harmful => format!("costs at least {}", per_cent(-high)),
-        Fate::Effective => format!("saves at least {}", per_cent(low)),
-        _ if low < 0.0 => format!("no saving is shown: the interval is {} to {}", per_cent(low), per_cent(high)),
-        _ => format!("saves at least {}, which is within the noise of {}", per_cent(low), per_cent(policy.threshold)),
+    let (median, low, high) = share(seen.interval);
+    let fate = fate_of(seen.interval, policy);
+    let answer = answer(seen.interval, policy.margin);
+    // Slower without it, but not by enough to count.
+    let within = match (fate, answer) {
+        (Fate::Ineffective, Paired::Slower) => {
+            format!(", not certainly by more than {:.1} %", policy.threshold * 100.0)
+        }
+        _ => String::new(),
     };
-    (fate_of(seen.interval, policy), because)
+    (fate, format!("{WITHOUT}{}{within}", said(answer, median, (low, high))))
 }
 
 /// The verdict over all shapes: wrong at one shape means wrong, and otherwise unknown at one shape means unknown.
@@ -173,11 +179,19 @@ mod tests {
         };
         let found = told(-0.054, -0.029, Verdict::Pass, Shown::Shown);
         assert_eq!(found.fate, Fate::Harmful);
-        assert!(found.because.starts_with("costs at least 3."), "{}", found.because);
+        assert_eq!(found.because, "without it faster, -4.2 % [-4.7, -3.7]");
         // Within the margin of the selection it costs nothing that would move a champion.
         let little = told(-0.009, -0.002, Verdict::Pass, Shown::Shown);
         assert_eq!(little.fate, Fate::Ineffective);
-        assert!(little.because.starts_with("no saving is shown: the interval is -0."), "{}", little.because);
+        assert!(little.because.starts_with("without it same, -0.6 % [-0."), "{}", little.because);
+        // Slower than with it, but not by enough to count, and not decided.
+        let some = told(0.012, 0.018, Verdict::Pass, Shown::Shown);
+        assert_eq!(some.fate, Fate::Ineffective);
+        assert!(some.because.starts_with("without it slower, +1.5 % [+1."), "{}", some.because);
+        assert!(some.because.ends_with("], not certainly by more than 2.0 %"), "{}", some.because);
+        let open = told(-0.01, 0.04, Verdict::Pass, Shown::Shown);
+        assert!(open.because.starts_with("without it undecided, +1.5 % [+0."), "{}", open.because);
+        assert_eq!(told(0.08, 0.12, Verdict::Pass, Shown::Shown).because.split(' ').nth(2), Some("slower,"));
         // Time decides, whether or not machine code shows the method, but only if the kernel without it is correct.
         for seen in [Shown::NotShown, Shown::Unknown("x".into())] {
             assert_eq!(told(-0.054, -0.029, Verdict::Pass, seen).fate, Fate::Harmful);
@@ -197,8 +211,12 @@ mod tests {
         let told = |a, b| attribute(Some(&shown(Shown::Shown)), &[ordered(a, b)], &[Some(Verdict::Pass)], &POLICY);
         let found = told(0.05, -0.03);
         assert_eq!(found.fate, Fate::Inconclusive);
-        assert!(found.because.starts_with("the two orders disagree: it saves 5.1 % ["), "{}", found.because);
-        assert!(found.because.contains(", and -3.0 % ["), "{}", found.because);
+        assert!(
+            found.because.starts_with("the two orders disagree: the kernel without it takes +5.1 % ["),
+            "{}",
+            found.because
+        );
+        assert!(found.because.contains(" where it came first, and -3.0 % ["), "{}", found.because);
         // Orders that differ but lead to one fate decide.
         assert_eq!((told(0.08, 0.04).fate, told(-0.08, -0.04).fate), (Fate::Effective, Fate::Harmful));
         // At one of two shapes. The other stopped after few blocks.
@@ -210,7 +228,11 @@ mod tests {
         let shapes = [few, ordered(0.12, -0.03)];
         let found = attribute(Some(&shown(Shown::Shown)), &shapes, &[Some(Verdict::Pass)], &POLICY);
         assert_eq!(found.fate, Fate::Inconclusive);
-        assert!(found.because.starts_with("at one shape, the two orders disagree: it saves 12."), "{}", found.because);
+        assert!(
+            found.because.starts_with("at one shape, the two orders disagree: the kernel without it takes +12."),
+            "{}",
+            found.because
+        );
     }
 
     #[test]

@@ -172,6 +172,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         confirms: false,
         known_inputs: vec![],
         diagnoses: vec![],
+        finding: None,
     };
     let mut wrong: Vec<Wrong<'_>> = vec![];
     let mut lines = String::new();
@@ -187,7 +188,8 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     lines.extend(say.into_iter().copied().map(shown));
     let after_findings = lines.len();
     let mut worst: f64 = 0.0;
-    let mut failed: Option<String> = findings.iter().find(|f| !f.kind.is_allowed()).map(|f| f.message.clone());
+    let decisive = findings.iter().find(|f| !f.kind.is_allowed());
+    let (finding, mut failed) = (decisive.map(|f| f.kind), decisive.map(|f| f.message.clone()));
     // Whether the kernel fails without what was drawn. What was drawn then adds nothing, and the judgement is the same each time.
     let mut fails_anyway = failed.is_some();
     for trial in &observation.trials {
@@ -224,7 +226,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     if let Some(why) = failed {
         let explained: String = explain.into_iter().copied().map(shown).collect();
         lines.insert_str(after_findings, &explained);
-        return Judgement { diagnoses: agreed(&wrong), ..done(Verdict::Fail(why), lines, worst) };
+        return Judgement { diagnoses: agreed(&wrong), finding, ..done(Verdict::Fail(why), lines, worst) };
     }
     if let Some(why) = &observation.not_launched {
         return done(Verdict::Unknown(Unknown::Missing(why.clone())), String::new(), None);

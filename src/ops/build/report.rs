@@ -177,7 +177,7 @@ pub fn add_earlier(opened: &Opened, ready: &Ready<'_>, outcome: &BuildOutcome, r
 }
 
 /// The stored report, if there is one that can be read.
-fn stored(opened: &Opened) -> Option<Report> {
+pub(crate) fn stored(opened: &Opened) -> Option<Report> {
     serde_json::from_slice(&std::fs::read(opened.target.join("report.json")).ok()?).ok()
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Seat;
 use crate::Error;
 use crate::session::build::Ready;
+use crate::session::places::Places;
 use crate::session::{Opened, Session};
 use kforge_engine::lock::{Mode, Wait};
 use kforge_engine::{Blobs, BuildOutcome, Done, Graph, Node, Questions, ReadyResult, Source};
@@ -20,7 +21,7 @@ use kforge_types::model::Launch;
 use kforge_types::record::event::Event;
 use kforge_types::record::params::{GenerateParams, InspectParams, Judgement, VerifyParams};
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
-use kforge_types::record::{Inspection, Outcome, Spec, StepKind};
+use kforge_types::record::{Inspection, Outcome, Spec, StepKind, Verdict};
 
 /// Why there is nothing to disassemble.
 pub(crate) const NO_CODE: &str = "the kernel has no machine code of its own";
@@ -83,6 +84,24 @@ impl<'a, 'p> Plan<'a, 'p> {
         seat: &'s DiffSeat,
         label: &'s str,
     ) -> impl Iterator<Item = (&'s Node, Option<&'s Done>)> {
+        self.all_steps_of(seat, label).filter(|(node, _)| !node.labels.confirms)
+    }
+
+    /// The judgements that confirm a variant as champion.
+    fn confirmations<'s>(
+        &'s self,
+        seat: &'s DiffSeat,
+        label: &'s str,
+    ) -> impl Iterator<Item = (&'s Node, Option<&'s Done>)> {
+        let confirms = |node: &Node| node.labels.confirms && node.kind == StepKind::Judge;
+        self.all_steps_of(seat, label).filter(move |(node, _)| confirms(node))
+    }
+
+    fn all_steps_of<'s>(
+        &'s self,
+        seat: &'s DiffSeat,
+        label: &'s str,
+    ) -> impl Iterator<Item = (&'s Node, Option<&'s Done>)> {
         let mine = move |node: &Node| {
             let labels = &node.labels;
             labels.package == seat.package
@@ -90,9 +109,21 @@ impl<'a, 'p> Plan<'a, 'p> {
                 && labels.target.as_ref() == Some(&seat.target)
                 && labels.variant.as_deref() == Some(label)
                 && labels.method.is_none()
-                && !labels.confirms
         };
         self.known.steps.iter().filter(move |(node, _)| mine(node)).map(|(node, done)| (node, done.as_ref()))
+    }
+
+    /// The first step of a variant that failed without a result in the last build, and why. Such a failure is no result that is kept, so only the report of
+    /// that build knows of it.
+    fn failed(&self, seat: &DiffSeat, label: &str) -> Option<(String, String)> {
+        let report = crate::build::report::stored(self.opened)?;
+        let targets = report.packages.iter().flat_map(|package| &package.kernels).flat_map(|kernel| &kernel.targets);
+        let failed: HashMap<&str, &str> =
+            targets.flat_map(|target| &target.failed).map(|(id, why)| (id.as_str(), why.as_str())).collect();
+        let is_open = |done: Option<&Done>| done.is_none_or(|done| done.result.is_none());
+        self.steps_of(seat, label)
+            .filter(|(_, done)| is_open(*done))
+            .find_map(|(node, _)| Some((node.id.clone(), (*failed.get(node.id.as_str())?).to_string())))
     }
 
     /// What is known of a variant of the plan.
@@ -109,6 +140,8 @@ impl<'a, 'p> Plan<'a, 'p> {
             found.files = self.files(compile);
             flatten("", &compile.params, &mut found.settings);
         }
+        let nodes: Vec<&Node> = self.known.steps.iter().map(|(node, _)| node).collect();
+        let places = Places::of_steps(&nodes, &self.ready.journal, &*self.ready.leaves);
         for (node, done) in self.steps_of(of, label) {
             let Some(shape) = &node.labels.shape else { continue };
             match node.kind {
@@ -116,8 +149,9 @@ impl<'a, 'p> Plan<'a, 'p> {
                     found.launches.entry(shape.clone()).or_insert_with(|| launches(node));
                 }
                 StepKind::Judge => {
-                    let judged = self.document::<Judgement>(done, "judgement");
-                    found.verdicts.extend(judged.map(|judged| (shape.clone(), judged.verdict)));
+                    let Some(mut judged) = self.document::<Judgement>(done, "judgement") else { continue };
+                    judged.verdict = places.verdict(&node.id, judged.verdict);
+                    found.judged(shape, judged);
                 }
                 StepKind::Bench => {
                     let Some(seen) = self.document::<BenchObserved>(done, "observation") else { continue };
@@ -131,7 +165,17 @@ impl<'a, 'p> Plan<'a, 'p> {
                 _ => {}
             }
         }
+        for (node, done) in self.confirmations(of, label) {
+            let judged = self.document::<Judgement>(done, "judgement");
+            // A confirmation can only take a pass back.
+            let judged = judged.filter(|judged| matches!(judged.verdict, Verdict::Fail(_)));
+            if let (Some(shape), Some(mut judged)) = (&node.labels.shape, judged) {
+                judged.verdict = places.verdict(&node.id, judged.verdict);
+                found.judged(shape, judged);
+            }
+        }
         found.verdicts.retain(|shape, _| of.shapes.contains(shape));
+        found.failed = self.failed(of, label);
         self.machine_code(seat, label, &mut found);
         if seat.on_device && found.times.is_empty() {
             found.missing.push(Missing { what: "times".into(), why: self.untimed(of, label) });

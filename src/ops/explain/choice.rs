@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::de::DeserializeOwned;
 
 use crate::session::build::Ready;
+use crate::session::places::Places;
 use kforge_engine::{Blobs, Done, Node, ReadyResult, Source};
 use kforge_numerics::measure::orders::Comparison;
 use kforge_numerics::measure::stats::{geometric_mean, median};
@@ -19,11 +20,15 @@ use kforge_types::record::{StepKind, Unknown, Verdict};
 /// The results that a selection read.
 struct Inputs<'a, 'p> {
     ready: &'a Ready<'p>,
+    known: &'a ReadyResult,
+    /// The steps by id.
+    nodes: &'a HashMap<&'a str, &'a Node>,
     node: &'a Node,
     done: &'a HashMap<&'a str, &'a Done>,
     hot: bool,
     /// Names of shapes by position.
     shapes: Vec<String>,
+    places: Places<'a>,
 }
 
 /// The choices of a select step, if it is one that decides and its result is known.
@@ -33,12 +38,17 @@ pub(super) fn choices(ready: &Ready<'_>, known: &ReadyResult, id: &str) -> Optio
     let by_id: HashMap<&str, &Done> =
         known.steps.iter().filter_map(|(node, done)| Some((node.id.as_str(), done.as_ref()?))).collect();
     let about = ready.expander.about(&selected)?;
+    let nodes: Vec<&Node> = known.steps.iter().map(|(node, _)| node).collect();
+    let by_name: HashMap<&str, &Node> = nodes.iter().map(|node| (node.id.as_str(), *node)).collect();
     let inputs = Inputs {
         ready,
+        known,
+        nodes: &by_name,
         node,
         done: &by_id,
         hot: about.hot,
         shapes: about.shapes.iter().map(|(name, _)| name.clone()).collect(),
+        places: Places::of_steps(&nodes, &ready.journal, &*ready.leaves),
     };
     let selection: Selection = inputs.read(done.as_ref(), "selection")?;
     let of = |champion: &Champion| inputs.choice(&selected, about.per.as_deref(), champion, &selection.overtaken);
@@ -85,7 +95,9 @@ impl Inputs<'_, '_> {
                 .map(|o| self.overtaken(o, &named))
                 .collect(),
             time: time.map(|(at, ns)| Time { shape: self.shape(at), ns }),
-            rivals: rivals.map(|build| self.rival(build, champion.variant, shapes)).collect(),
+            rivals: rivals
+                .map(|build| self.rival(build, champion.variant.map(|order| (order, named(order))), shapes))
+                .collect(),
         }
     }
 
@@ -94,12 +106,23 @@ impl Inputs<'_, '_> {
     }
 
     /// The judgement that counts: the emulator's only if the target has none.
-    fn verdict(&self, order: u32, at: u32) -> Option<Verdict> {
-        let of = |kind: &str| self.input::<Judgement>(&format!("{kind}:{order}:{at}")).map(|found| found.verdict);
+    fn judgement(&self, order: u32, at: u32) -> Option<Judgement> {
+        let of = |kind: &str| {
+            let name = format!("{kind}:{order}:{at}");
+            let mut found = self.input::<Judgement>(&name)?;
+            if let Source::Output { node, .. } = &self.node.inputs.get(&name)?.source {
+                found.verdict = self.places.verdict(node, found.verdict);
+            }
+            Some(found)
+        };
         match of("judgement") {
-            Some(verdict @ (Verdict::Pass | Verdict::Fail(_))) => Some(verdict),
+            Some(decided) if matches!(decided.verdict, Verdict::Pass | Verdict::Fail(_)) => Some(decided),
             unknown => of("emulated").or(unknown),
         }
+    }
+
+    fn verdict(&self, order: u32, at: u32) -> Option<Verdict> {
+        self.judgement(order, at).map(|found| found.verdict)
     }
 
     fn time(&self, order: u32, at: u32) -> Option<f64> {
@@ -111,7 +134,7 @@ impl Inputs<'_, '_> {
         of("bench").or_else(|| of("few"))
     }
 
-    fn rival(&self, build: &PlannedVariant, champion: Option<u32>, shapes: &[u32]) -> Rival {
+    fn rival(&self, build: &PlannedVariant, champion: Option<(u32, String)>, shapes: &[u32]) -> Rival {
         let order = build.variant.order;
         let serves = shapes.iter().all(|at| self.node.inputs.contains_key(&format!("judgement:{order}:{at}")));
         let passes = shapes.iter().any(|at| self.verdict(order, *at) == Some(Verdict::Pass));
@@ -119,23 +142,35 @@ impl Inputs<'_, '_> {
             Some(Verdict::Pass) => None,
             // The shape tells nothing, and others do.
             Some(Verdict::Unknown(Unknown::Indecisive(_))) if passes => None,
-            verdict => Some(HeldBack { shape: self.shape(*at), verdict }),
+            verdict => {
+                let finding = self.judgement(order, *at).and_then(|found| found.finding);
+                Some(HeldBack { shape: self.shape(*at), verdict, finding })
+            }
         });
-        let both = |at: &u32| Some((self.time(order, *at)? / self.time(champion?, *at)?).max(f64::MIN_POSITIVE));
+        let both =
+            |at: &u32| Some((self.time(order, *at)? / self.time(champion.as_ref()?.0, *at)?).max(f64::MIN_POSITIVE));
         let ratios: Vec<f64> = shapes.iter().filter_map(both).collect();
         Rival {
             variant: build.label.clone(),
             held_back,
             serves,
             slower_by: (!ratios.is_empty()).then(|| geometric_mean(&ratios) - 1.0),
-            pairs: shapes.iter().filter_map(|at| self.pairs(order, champion?, *at)).collect(),
+            pairs: shapes
+                .iter()
+                .filter_map(|at| {
+                    let (champion, named) = champion.as_ref()?;
+                    self.pairs((order, &build.label), (*champion, named), *at)
+                })
+                .collect(),
         }
     }
 
-    /// The pairs of a rival and the champion at a shape, in whichever order they were taken.
-    fn pairs(&self, rival: u32, champion: u32, at: u32) -> Option<Compared> {
+    /// The pairs of a rival and the champion at a shape, in whichever order they were taken: those that the selection read, or those that another step asked
+    /// for, such as an attribution. Two variants have one comparison, so they are shown also where the selection did not read them.
+    fn pairs(&self, rival: (u32, &str), champion: (u32, &str), at: u32) -> Option<Compared> {
         let pairs = |a: u32, b: u32| self.input::<PairsObserved>(&format!("pairs:{a}:{b}:{at}"));
-        let seen = pairs(rival, champion).or_else(|| pairs(champion, rival).map(PairsObserved::turned))?;
+        let read = pairs(rival.0, champion.0).or_else(|| pairs(champion.0, rival.0).map(PairsObserved::turned));
+        let seen = read.or_else(|| self.taken(rival.1, champion.1, at))?;
         let found = Comparison::of(&[&seen])?;
         let (estimate, low, high) = found.interval;
         Some(Compared {
@@ -143,6 +178,31 @@ impl Inputs<'_, '_> {
             slower_by: estimate.exp_m1(),
             interval: (low.exp_m1(), high.exp_m1()),
             orders_disagree: found.contested(MARGIN).map(|o| (o.a_first.0.exp_m1(), o.b_first.0.exp_m1())),
+        })
+    }
+
+    /// The pairs of two variants at a shape, as any step of the plan took them.
+    fn taken(&self, rival: &str, champion: &str, at: u32) -> Option<PairsObserved> {
+        let (mine, shape) = (&self.node.labels, self.shape(at));
+        let of_kernel = |node: &Node| {
+            let labels = &node.labels;
+            node.kind == StepKind::Pairs
+                && (&labels.package, &labels.kernel, &labels.target) == (&mine.package, &mine.kernel, &mine.target)
+                && labels.shape.as_ref() == Some(&shape)
+        };
+        let variant = |node: &Node, side: &str| {
+            let Source::Output { node, .. } = &node.inputs.get(side)?.source else { return None };
+            let labels = &self.nodes.get(node.as_str())?.labels;
+            labels.variant.clone().filter(|_| labels.method.is_none())
+        };
+        self.known.steps.iter().filter(|(node, _)| of_kernel(node)).find_map(|(node, done)| {
+            let (a, b) = (variant(node, "binary:a")?, variant(node, "binary:b")?);
+            let seen = || self.read::<PairsObserved>(done.as_ref(), "observation");
+            match (a == rival && b == champion, a == champion && b == rival) {
+                (true, _) => seen(),
+                (_, true) => seen().map(PairsObserved::turned),
+                _ => None,
+            }
         })
     }
 }

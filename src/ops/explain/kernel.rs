@@ -1,18 +1,21 @@
 //! A kernel as `kforge explain KERNEL` shows it: who is champion and why, and its steps by kind. Knows the plan and its known results; runs nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::choice::choices;
-use crate::session::build::Ready;
-use kforge_engine::{Blobs, Done, Node, ReadyResult};
+use crate::session::build::{Packages, Ready};
+use kforge_engine::{Blobs, Done, Node, ReadyResult, Source};
 use kforge_pipeline::plan::kernels::Selected;
 use kforge_pipeline::report::baselines::BaselineReport;
-use kforge_pipeline::report::kernel::{KernelDocument, SeatDocument};
-use kforge_pipeline::report::provenance;
+use kforge_pipeline::report::kernel::{KernelDocument, ReadsDocument, SeatDocument};
+use kforge_pipeline::report::provenance::{self, ObservedReport};
+use kforge_types::model::bound::Reference;
+use kforge_types::model::{Arch, CudaSpec, Language, ToolchainSpec, TorchSpec};
+use kforge_types::record::spec::Tree;
 use kforge_types::record::{FORMAT_VERSION, StepKind};
 
 /// What is known of a kernel of that name, for each package that has one with steps in the plan.
-pub(super) fn kernels(ready: &Ready<'_>, known: &ReadyResult, name: &str) -> Vec<KernelDocument> {
+pub(super) fn kernels(packages: &Packages, ready: &Ready<'_>, known: &ReadyResult, name: &str) -> Vec<KernelDocument> {
     let mut out: Vec<KernelDocument> = vec![];
     for (node, _) in known.steps.iter().filter(|(node, _)| node.labels.kernel.as_deref() == Some(name)) {
         let labels = &node.labels;
@@ -36,28 +39,117 @@ pub(super) fn kernels(ready: &Ready<'_>, known: &ReadyResult, name: &str) -> Vec
         if kernel.operator.is_empty() {
             kernel.operator = labels.operator.clone().unwrap_or_default();
         }
-        kernel.seats.extend(seat(ready, known, node));
+        kernel.seats.extend(seat(packages, ready, known, node));
     }
     out
 }
 
 /// The seat whose champion this step selects; none for another step.
-fn seat(ready: &Ready<'_>, known: &ReadyResult, node: &Node) -> Option<SeatDocument> {
+fn seat(packages: &Packages, ready: &Ready<'_>, known: &ReadyResult, node: &Node) -> Option<SeatDocument> {
     let selected = ready.expander.selected(&node.id).filter(|s| node.kind == StepKind::Select && s.stage.is_last)?;
+    let observed = provenance::observed(
+        known
+            .steps
+            .iter()
+            .filter(|(node, _)| is_its(node, &selected))
+            .filter_map(|(_, done)| done.as_ref()?.evidence.as_ref()),
+    );
     Some(SeatDocument {
+        reads: reads(packages, ready, known, (node, &selected), &observed),
         target: selected.target.clone(),
         types: selected.choice.label.clone(),
         select: node.id.clone(),
         choices: choices(ready, known, &node.id).unwrap_or_default(),
         baselines: baselines(ready, known, &selected),
-        observed: provenance::observed(
-            known
-                .steps
-                .iter()
-                .filter(|(node, _)| is_its(node, &selected))
-                .filter_map(|(_, done)| done.as_ref()?.evidence.as_ref()),
-        ),
+        observed,
     })
+}
+
+/// What a selection follows from, by the inputs of its steps and by the manifest.
+fn reads(
+    packages: &Packages,
+    ready: &Ready<'_>,
+    known: &ReadyResult,
+    (select, selected): (&Node, &Selected),
+    observed: &[ObservedReport],
+) -> ReadsDocument {
+    let labels = &select.labels;
+    let steps = || known.steps.iter().map(|(node, _)| node).filter(|node| node.labels.package == labels.package);
+    let ids: HashMap<&str, &Node> = steps().map(|node| (node.id.as_str(), node)).collect();
+    let mut sources = BTreeSet::new();
+    for compile in steps().filter(|node| node.kind == StepKind::Compile && is_its(node, selected)) {
+        let Some(Source::Output { node, .. }) = compile.inputs.get("tree:source").map(|input| &input.source) else {
+            continue;
+        };
+        let inputs = ids.get(node.as_str()).into_iter().flat_map(|generate| generate.inputs.keys());
+        sources.extend(inputs.filter_map(|name| name.strip_prefix("file:")).map(String::from));
+    }
+    let member = packages.member(&labels.package);
+    let kernel = member.and_then(|member| member.package.kernel(&selected.kernel));
+    let operator = member.zip(kernel).and_then(|(member, kernel)| member.package.operator(&kernel.operator));
+    let target = member.and_then(|member| member.package.targets.get(&selected.target));
+    let mut reference_files = BTreeSet::new();
+    let oracles = steps().filter(|node| node.kind == StepKind::Oracle);
+    for oracle in oracles.filter(|node| operator.is_some_and(|of| node.labels.operator.as_ref() == Some(&of.name))) {
+        for tree in ["tree:reference", "tree:inputs"] {
+            let Some(Source::Blob(digest)) = oracle.inputs.get(tree).map(|input| &input.source) else { continue };
+            let bytes = ready.leaves.get(digest).ok().flatten();
+            let tree = bytes.and_then(|bytes| serde_json::from_slice::<Tree>(&bytes).ok());
+            reference_files.extend(tree.into_iter().flat_map(|tree| tree.files.into_keys()));
+        }
+    }
+    let mut tables = vec![format!("kernel.{}", selected.kernel)];
+    tables.extend(operator.map(|operator| format!("operator.{}", operator.name)));
+    tables.push(format!("targets.{}", selected.target));
+    let devices = match (target, observed) {
+        (Some(target), []) if target.arch != Arch::Cpu => {
+            vec![target.device.clone().unwrap_or_else(|| target.arch.to_string())]
+        }
+        (_, observed) => observed.iter().map(|of| of.device.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
+    };
+    ReadsDocument {
+        sources: sources.into_iter().collect(),
+        reference: operator.map(|operator| named(&operator.reference)).unwrap_or_default(),
+        reference_files: reference_files.into_iter().collect(),
+        tables,
+        toolchain: match (member, kernel, target) {
+            (Some(member), Some(kernel), Some(target)) => {
+                toolchain(&member.package.toolchain, kernel.language, target.arch == Arch::Cpu)
+            }
+            _ => String::new(),
+        },
+        devices,
+    }
+}
+
+/// A reference as a manifest names it.
+fn named(reference: &Reference) -> String {
+    match reference {
+        Reference::Builtin { name, .. } => format!("builtin:{name}"),
+        Reference::Python { file, function }
+        | Reference::Torch { file, function, .. }
+        | Reference::Cpp { file, function } => format!("{file}::{function}"),
+    }
+}
+
+/// What compiles a kernel, or runs it where nothing is compiled, as the manifest declares it.
+fn toolchain(declared: &ToolchainSpec, language: Language, emulated: bool) -> String {
+    match (language, emulated) {
+        (Language::Cuda, true) => "the C++ compiler of this machine".into(),
+        (Language::Cuda, false) => match &declared.cuda {
+            Some(CudaSpec::Version(version)) => format!("CUDA {version}"),
+            Some(CudaSpec::Path(path)) => format!("the CUDA in {path}"),
+            Some(CudaSpec::System) | None => "the CUDA of this machine".into(),
+        },
+        (Language::Triton, _) => match &declared.triton {
+            Some(version) => format!("Triton {version}"),
+            None => "the default release of Triton".into(),
+        },
+        (Language::Torch, _) => match &declared.torch {
+            Some(TorchSpec::Release(version)) => format!("PyTorch {version}"),
+            Some(TorchSpec::System) | None => "the PyTorch of this machine".into(),
+        },
+    }
 }
 
 /// Whether a step is about a kernel on a target, for the choice of types of a selection.

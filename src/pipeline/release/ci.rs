@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::affected::{Affected, AffectedTarget};
 use super::comparison::Comparison;
-use kforge_foundation::base::count;
+use kforge_foundation::base::{count, unhidden};
 use kforge_types::record::event::{Labels, VerdictCounts};
 use kforge_types::record::{FORMAT_VERSION, Outcome};
 
@@ -195,7 +195,7 @@ impl CiReport {
         out += "\n### Results\n";
         out += results;
         out += &self.artifacts_markdown();
-        out
+        unhidden(&out)
     }
 
     /// A line for each reason for which evidence is missing, with the number of steps and the first of them.

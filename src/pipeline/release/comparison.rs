@@ -14,7 +14,9 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
 use super::bundle::TimedChampion;
+use kforge_foundation::base::unhidden;
 use kforge_numerics::measure::orders::Comparison as Pairs;
+use kforge_numerics::measure::paired::{difference, figures};
 use kforge_numerics::measure::stats::{Paired, median};
 use kforge_types::record::FORMAT_VERSION;
 use kforge_types::record::timing::PairsObserved;
@@ -76,10 +78,10 @@ impl Change {
     /// The word for the change.
     pub fn name(self) -> &'static str {
         match self {
-            Change::Slower => "slower",
-            Change::Faster => "faster",
-            Change::Same => "same",
-            Change::Undecided => "undecided",
+            Change::Slower => Paired::Slower.name(),
+            Change::Faster => Paired::Faster.name(),
+            Change::Same => Paired::Same.name(),
+            Change::Undecided => Paired::Undecided.name(),
             Change::Unknown => "unknown",
         }
     }
@@ -131,9 +133,9 @@ impl Decision {
         let because = match pairs.contested(margin) {
             None => format!("in pairs on {on}"),
             Some(orders) => format!(
-                "in pairs on {on}; the two orders disagree: {:+.1} % where the head came first, {:+.1} % where the base did",
-                orders.a_first.0.exp_m1() * 100.0,
-                orders.b_first.0.exp_m1() * 100.0
+                "in pairs on {on}; the two orders disagree: {} where the head came first, {} where the base did",
+                difference(orders.a_first.0.exp_m1()),
+                difference(orders.b_first.0.exp_m1())
             ),
         };
         let change = match pairs.decide(margin) {
@@ -307,7 +309,11 @@ impl Comparison {
     pub fn text(&self) -> String {
         let mut out = String::new();
         for row in self.sorted() {
-            let difference = row.decision.difference.map(|d| format!("  {}", shown(d))).unwrap_or_default();
+            let difference = row
+                .decision
+                .difference
+                .map(|(median, ends)| format!("  {}", figures(median, ends)))
+                .unwrap_or_default();
             let _ = writeln!(
                 out,
                 "{}  {}  {}{difference}  ({})",
@@ -347,7 +353,7 @@ impl Comparison {
                 target.clone(),
                 shape.clone(),
                 variants(row),
-                row.decision.difference.map(shown).unwrap_or_default(),
+                row.decision.difference.map(|(median, ends)| figures(median, ends)).unwrap_or_default(),
                 row.decision.because.clone(),
             ];
             let _ = writeln!(out, "| {} |", cells.map(|cell| cell.replace('|', "\\|").replace('\n', " ")).join(" | "));
@@ -362,7 +368,7 @@ impl Comparison {
         for line in beside {
             let _ = writeln!(out, "\n{line}");
         }
-        out
+        unhidden(&out)
     }
 
     /// The rows, slower ones first.
@@ -380,12 +386,6 @@ pub(super) fn variants(row: &Row) -> String {
         true => named(&row.head),
         false => format!("{}, was {}", named(&row.head), named(&row.base)),
     }
-}
-
-/// A difference in percent: `+3.1 % (+2.8 to +3.4 %)`.
-fn shown((middle, ends): (f64, Option<(f64, f64)>)) -> String {
-    let ends = ends.map(|(low, high)| format!(" ({:+.1} to {:+.1} %)", 100.0 * low, 100.0 * high));
-    format!("{:+.1} %{}", 100.0 * middle, ends.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -451,7 +451,7 @@ mod tests {
         assert_eq!(Comparison { rows: vec![], ..all.clone() }.summary(), "nothing was compared");
         let text = anstream::adapter::strip_str(&all.text()).to_string();
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].starts_with("slower     p/b on h at big  V=2, was V=1  +2.5 % (+2."), "{text}");
+        assert!(lines[0].starts_with("slower     p/b on h at big  V=2, was V=1  +2.5 % [+2."), "{text}");
         assert!(lines[1].starts_with("same       p/a|b on h at big"), "{text}");
         assert_eq!(&lines[2..], ["added      p/new on h at big", "removed    p/old on h at big"]);
         let markdown = all.markdown();

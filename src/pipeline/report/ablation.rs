@@ -6,6 +6,8 @@ use anstyle::{AnsiColor, Style};
 
 use super::document::{MethodReport, Report, TargetReport};
 use super::text::{fate, seen, variant};
+use kforge_numerics::measure::attribute::WITHOUT;
+use kforge_numerics::measure::paired::figures;
 use kforge_types::record::params::Fate;
 
 const BOLD: Style = Style::new().bold();
@@ -85,8 +87,10 @@ fn write_method(out: &mut String, method: &MethodReport) {
     let _ = writeln!(out, "      {}\n        machine code: {shown}{counts}", method.method);
     let _ = match &method.attribution {
         Some(attribution) => {
-            let saving = attribution.saving.map_or(String::new(), |(median, low, high)| {
-                format!("; saves {:.1} % ({:.1} to {:.1})", median * 100.0, low * 100.0, high * 100.0)
+            // Where pairs decide the fate, the reason has the figures.
+            let decided = matches!(attribution.fate, Fate::Effective | Fate::Ineffective | Fate::Harmful);
+            let saving = attribution.saving.filter(|_| !decided).map_or(String::new(), |(median, low, high)| {
+                format!("; {WITHOUT}{}", figures(median, Some((low, high))))
             });
             writeln!(out, "        attribution:  {}: {}{saving}", fate(attribution.fate), attribution.reason())
         }
@@ -116,9 +120,15 @@ mod tests {
     fn each_method_has_its_signature_and_its_attribution() {
         let attribution = Attribution {
             fate: Fate::Effective,
-            because: "it saves time".into(),
+            because: "without it slower, +10.0 % [+8.0, +12.0]".into(),
             detail: None,
             saving: Some((0.1, 0.08, 0.12)),
+        };
+        // Its pairs decide nothing.
+        let failed = Attribution {
+            fate: Fate::ImplementationFailed,
+            because: "the machine code does not show it".into(),
+            ..attribution.clone()
         };
         let matched = Matched { shown: Shown::Shown, counts: vec![("LDG".into(), 4, 0)] };
         let method = MethodReport {
@@ -128,6 +138,8 @@ mod tests {
             attribution: Some(attribution),
             shapes: vec![],
         };
+        let unseen =
+            MethodReport { method: "memory.unseen".into(), matched: None, attribution: Some(failed), ..method.clone() };
         let champion = ChampionReport {
             class: "all".into(),
             shapes: vec![],
@@ -146,14 +158,15 @@ mod tests {
         let target = TargetReport {
             target: "h".into(),
             champions: vec![champion],
-            methods: vec![method, unused],
+            methods: vec![method, unseen, unused],
             ..TargetReport::default()
         };
-        let text = said(target, &["memory.wide", "memory.other", "compute.none"]);
+        let text = said(target, &["memory.wide", "memory.unseen", "memory.other", "compute.none"]);
         for part in [
             "champion: V=4",
             "machine code: shown  LDG 4 times, 0 without it",
-            "effective: it saves time; saves 10.0 % (8.0 to 12.0)",
+            "  effective: without it slower, +10.0 % [+8.0, +12.0]\n",
+            "failed: the machine code does not show it; without it +10.0 % [+8.0, +12.0]\n",
             "memory.other\n        not used\n",
             "compute.none\n        not compared",
         ] {

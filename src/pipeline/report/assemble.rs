@@ -17,6 +17,7 @@ use super::provenance;
 use super::quantiles::thin;
 use super::search::SearchReport;
 use super::versus::{Pairs, PairsRead, versus};
+use super::wrong;
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::apart::is_apart;
 use kforge_numerics::measure::stats::median;
@@ -181,6 +182,14 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         }
     }
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
+    for (place, untried) in wrong::untried(steps, types_of) {
+        let [package, kernel, target, types] = &place;
+        let kernels = packages.get(package).kernels.iter_mut().filter(|of| of.name == *kernel);
+        let mut targets = kernels.flat_map(|of| &mut of.targets);
+        if let Some(found) = targets.find(|of| of.target == *target && of.types == *types) {
+            found.untried = Some(untried);
+        }
+    }
     for (package, messages) in messages::all(steps, reader) {
         packages.get(&package).messages = messages;
     }
@@ -415,7 +424,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                             (earlier.verdict, earlier.explanation) =
                                 (Verdict::Fail(text(&why)), text(&judgement.explanation));
                             earlier.diagnoses = judgement.diagnoses;
-                            earlier.refused = refused;
+                            (earlier.refused, earlier.finding) = (refused, judgement.finding);
                         }
                         Verdict::Unknown(why) => {
                             earlier.not_confirmed.get_or_insert_with(|| text(&why.to_string()));
@@ -446,6 +455,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     explanation: text(&judgement.explanation),
                     diagnoses: judgement.diagnoses,
                     refused,
+                    finding: judgement.finding,
                 });
             }
         }

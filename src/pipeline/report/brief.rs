@@ -11,6 +11,7 @@ use super::failure::FailureReport;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::rounds_text;
 use super::text::variant;
+use super::wrong::Told;
 use kforge_foundation::base::count;
 use kforge_types::record::Verdict;
 use kforge_types::record::observation::witness;
@@ -277,20 +278,9 @@ fn write_failed(out: &mut String, kernel: &KernelReport, target: &TargetReport) 
     let wrong: Vec<&ShapeReport> =
         target.shapes.iter().filter(|shape| matches!(shape.verdict, Verdict::Fail(_))).collect();
     let mut what = vec![];
-    if !wrong.is_empty() {
-        let found = wrong.iter().map(|shape| &shape.variant).collect::<BTreeSet<_>>().len() as u64;
-        let (all, _, counted) = target.variants;
-        let number = counted.max(found);
-        let are = if number == 1 { "is" } else { "are" };
-        let refused = match (wrong.iter().all(|shape| shape.refused), number) {
-            (false, _) => "",
-            (true, 1) => ": its launch is refused",
-            (true, _) => ": their launches are refused",
-        };
-        // A build that ended at a failure has counted no variants.
-        let which =
-            if counted == 0 { count(number, "variant") } else { format!("{number} of {}", count(all, "variant")) };
-        what.push(format!("{which} {are} wrong at {}{refused}", shapes_of(&wrong)));
+    if let (Some(told), false) = (Told::of(target), wrong.is_empty()) {
+        let Told { who, what: is, why, untried } = told;
+        what.push(format!("{who} {is} at {}{why}{untried}", shapes_of(&wrong)));
     }
     let failures = target.failures();
     what.extend(failures.iter().take(NAMED).map(FailureReport::line));
@@ -338,6 +328,7 @@ mod tests {
             explanation: String::new(),
             diagnoses: vec![],
             refused: false,
+            finding: None,
         }
     }
 

@@ -9,8 +9,12 @@ use serde::Serialize;
 use super::classes::OvertakenReport;
 use super::duration::duration;
 use super::text::variant;
+use super::wrong::word;
+use crate::plan::kernels::MARGIN;
 use kforge_foundation::base::count;
-use kforge_types::record::Verdict;
+use kforge_numerics::measure::paired::{answer_of, difference, said};
+use kforge_numerics::measure::stats::Paired;
+use kforge_types::record::{FindingKind, Verdict};
 
 const DIM: Style = Style::new().dimmed();
 
@@ -58,14 +62,15 @@ impl Choice {
             lines.push(format!("a verdict on {}, unknown so far", count(undecided, "variant")));
         }
         let close = |rival: &&Rival| {
-            rival.held_back.is_none() && rival.pairs.iter().any(|pair| pair.interval.0 <= 0.0 && pair.interval.1 >= 0.0)
+            let is_open = |pair: &Compared| pair.answer() == Paired::Undecided && pair.interval.0 <= 0.0;
+            rival.held_back.is_none() && rival.pairs.iter().any(is_open)
         };
         let close: Vec<&str> = serving().filter(close).map(|rival| variant(&rival.variant)).collect();
         if !close.is_empty() {
             let more = close.len().saturating_sub(NEAR);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let near = close.iter().take(NEAR).copied().collect::<Vec<_>>().join(" or ");
-            lines.push(format!("other pairs with {near}{more}: their intervals include no difference"));
+            lines.push(format!("other pairs with {near}{more}: undecided so far, and perhaps faster"));
         }
         lines
     }
@@ -108,6 +113,9 @@ pub struct HeldBack {
     pub shape: String,
     /// The verdict there; none if there is none.
     pub verdict: Option<Verdict>,
+    /// For a failure: the finding that decides it; none if only values are wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finding: Option<FindingKind>,
 }
 
 /// A comparison by pairs of a rival with the champion at a shape. The shares are the rival's time over the champion's, minus one.
@@ -124,32 +132,34 @@ pub struct Compared {
     pub orders_disagree: Option<(f64, f64)>,
 }
 
+impl Compared {
+    /// How the rival compares with the champion, at the margin of selections.
+    pub fn answer(&self) -> Paired {
+        answer_of(self.slower_by, self.interval, self.orders_disagree.is_some(), MARGIN)
+    }
+}
+
 impl Rival {
     /// What is known of it, in one line.
     fn line(&self) -> String {
         if !self.serves {
             return "does not serve every shape of the class".into();
         }
-        if let Some(HeldBack { shape, verdict }) = &self.held_back {
+        if let Some(HeldBack { shape, verdict, finding }) = &self.held_back {
             return match verdict {
-                Some(Verdict::Fail(why)) => format!("wrong at {shape}: {why}"),
+                Some(Verdict::Fail(why)) => {
+                    format!("{} at {shape}: {why}", word(finding.and_then(FindingKind::not_run)))
+                }
                 Some(verdict) => format!("{verdict}, at {shape}"),
                 None => format!("not verified at {shape}"),
             };
         }
         let mut parts = vec!["correct".to_string()];
-        parts.extend(self.slower_by.map(|by| format!("median {}", than(by))));
+        parts.extend(self.slower_by.map(|by| format!("median {}", difference(by))));
         for pair in &self.pairs {
-            let (low, high) = pair.interval;
-            parts.push(format!(
-                "in pairs at {} {} [{:+.1}, {:+.1}]",
-                pair.shape,
-                than(pair.slower_by),
-                low * 100.0,
-                high * 100.0
-            ));
+            parts.push(format!("in pairs at {}: {}", pair.shape, said(pair.answer(), pair.slower_by, pair.interval)));
             if let Some((rival, champion)) = pair.orders_disagree {
-                let (rival, champion) = (than(rival), than(champion));
+                let (rival, champion) = (difference(rival), difference(champion));
                 parts.push(format!(
                     "the two orders disagree: {rival} where it came first, {champion} where it came second"
                 ));
@@ -160,12 +170,6 @@ impl Rival {
         }
         parts.join("; ")
     }
-}
-
-/// A share of time in words: `1.8 % slower`.
-fn than(by: f64) -> String {
-    let word = if by < 0.0 { "faster" } else { "slower" };
-    format!("{:.1} % {word}", by.abs() * 100.0)
 }
 
 /// The choices of a selection as text, indented by two columns.
@@ -206,11 +210,16 @@ mod tests {
 
     #[test]
     fn each_rival_is_told_by_what_decided_against_it() {
-        let held = |verdict: Option<Verdict>| Some(HeldBack { shape: "odd".into(), verdict });
-        let paired = |orders_disagree| {
-            vec![Compared { shape: "big".into(), slower_by: 0.018, interval: (0.009, 0.025), orders_disagree }]
+        let held = |verdict: Option<Verdict>| Some(HeldBack { shape: "odd".into(), verdict, finding: None });
+        let raised = HeldBack {
+            shape: "odd".into(),
+            verdict: Some(Verdict::Fail("ValueError: no, at k.py:3".into())),
+            finding: Some(FindingKind::Raised),
         };
-        let (pairs, contested) = (paired(None), paired(Some((0.03, -0.01))));
+        let paired = |low, orders_disagree| {
+            vec![Compared { shape: "big".into(), slower_by: 0.018, interval: (low, 0.025), orders_disagree }]
+        };
+        let (pairs, contested) = (paired(0.009, None), paired(0.012, Some((0.03, -0.01))));
         let rivals = vec![
             Rival { slower_by: Some(0.02), pairs, ..rival("A=2") },
             Rival { held_back: held(Some(Verdict::Fail("`y` is wrong".into()))), ..rival("A=3") },
@@ -219,6 +228,8 @@ mod tests {
             Rival { serves: false, ..rival("A=6") },
             Rival { slower_by: Some(-0.004), ..rival("A=7") },
             Rival { pairs: contested, ..rival("A=8") },
+            Rival { pairs: paired(0.012, None), ..rival("A=9") },
+            Rival { held_back: Some(raised), ..rival("A=10") },
             rival(""),
         ];
         let choice = Choice {
@@ -234,13 +245,15 @@ mod tests {
         let plain = anstream::adapter::strip_str(&text(&[choice])).to_string();
         let lines = [
             "  champion: A=1  7.87 us at big  (of two)",
-            "    A=2  correct; median 2.0 % slower; in pairs at big 1.8 % slower [+0.9, +2.5]",
+            "    A=2  correct; median +2.0 %; in pairs at big: undecided, +1.8 % [+0.9, +2.5]",
             "    A=3  wrong at odd: `y` is wrong",
             "    A=4  unknown: no device: none, at odd",
             "    A=5  not verified at odd",
             "    A=6  does not serve every shape of the class",
-            "    A=7  correct; median 0.4 % faster",
-            "    A=8  correct; in pairs at big 1.8 % slower [+0.9, +2.5]; the two orders disagree: 3.0 % slower where it came first, 1.0 % faster where it came second",
+            "    A=7  correct; median -0.4 %",
+            "    A=8  correct; in pairs at big: undecided, +1.8 % [+1.2, +2.5]; the two orders disagree: +3.0 % where it came first, -1.0 % where it came second",
+            "    A=9  correct; in pairs at big: slower, +1.8 % [+1.2, +2.5]",
+            "    A=10  does not run at odd: ValueError: no, at k.py:3",
             "    the only variant  correct; not timed",
             "    would change it: a verdict on 2 variants, unknown so far",
         ];
@@ -269,7 +282,7 @@ mod tests {
     fn rivals_that_pairs_do_not_separate_and_missing_times_could_change_the_choice() {
         let near = |label: &str| {
             let pair =
-                Compared { shape: "big".into(), slower_by: 0.001, interval: (-0.002, 0.003), orders_disagree: None };
+                Compared { shape: "big".into(), slower_by: 0.001, interval: (-0.002, 0.013), orders_disagree: None };
             Rival { pairs: vec![pair], ..rival(label) }
         };
         let choice = |rivals, provisional| Choice {
@@ -283,7 +296,7 @@ mod tests {
             rivals,
         };
         let close = vec![near("A=2"), near("A=3"), near("A=4"), near("A=5"), Rival { serves: false, ..near("A=6") }];
-        let near = "other pairs with A=2 or A=3 or A=4 and 1 more: their intervals include no difference";
+        let near = "other pairs with A=2 or A=3 or A=4 and 1 more: undecided so far, and perhaps faster";
         assert_eq!(choice(close, false).would_change(), [near]);
         assert_eq!(choice(vec![], true).would_change(), ["times at its bench shapes: it was selected without them"]);
     }

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::text::variant;
+use kforge_numerics::measure::paired::difference;
+use kforge_numerics::measure::stats::Paired;
 use kforge_types::record::params::{Champion, Overtaken, Stays, split_from};
 
 /// The shapes for which a champion is selected, as a part of a line: empty for all shapes, otherwise ` for SHAPE`, or ` for r = 2`, where `per` is the
@@ -59,12 +61,26 @@ impl OvertakenReport {
     /// The finding in one line.
     pub fn line(&self) -> String {
         let OvertakenReport { shape, by, faster_by, because } = self;
-        let why = match because {
-            Stays::Undecided => "by medians; pairs do not decide it",
-            Stays::Unpaired => "by medians; the two were not compared in pairs",
-            Stays::Classes => "but `select.classes` allows no more classes",
-        };
-        format!("at {shape}, {} is {:.1} % faster than the champion {why}", variant(by), faster_by * 100.0)
+        let by = variant(by);
+        let medians = difference(-faster_by);
+        match because {
+            Stays::Undecided => {
+                format!(
+                    "at {shape}, {by} against the champion: {} in pairs, {medians} by medians",
+                    Paired::Undecided.name()
+                )
+            }
+            Stays::Unpaired => {
+                format!(
+                    "at {shape}, {by} against the champion: {medians} by medians; the two were not compared in pairs"
+                )
+            }
+            Stays::Classes => format!(
+                "at {shape}, {by} is {:.1} % {} than the champion, but `select.classes` allows no more classes",
+                faster_by * 100.0,
+                Paired::Faster.name()
+            ),
+        }
     }
 }
 
@@ -116,9 +132,10 @@ mod tests {
             let found = Overtaken { shape: 0, by: 1, faster_by: 0.096, because };
             OvertakenReport::of(&found, "llama".into(), "V=2".into()).line()
         };
-        let begins = "at llama, V=2 is 9.6 % faster than the champion ";
-        assert_eq!(line(Stays::Undecided), format!("{begins}by medians; pairs do not decide it"));
-        assert_eq!(line(Stays::Unpaired), format!("{begins}by medians; the two were not compared in pairs"));
-        assert_eq!(line(Stays::Classes), format!("{begins}but `select.classes` allows no more classes"));
+        let begins = "at llama, V=2 against the champion: ";
+        assert_eq!(line(Stays::Undecided), format!("{begins}undecided in pairs, -9.6 % by medians"));
+        assert_eq!(line(Stays::Unpaired), format!("{begins}-9.6 % by medians; the two were not compared in pairs"));
+        let faster = "at llama, V=2 is 9.6 % faster than the champion, but `select.classes` allows no more classes";
+        assert_eq!(line(Stays::Classes), faster);
     }
 }

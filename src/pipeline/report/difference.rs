@@ -7,7 +7,8 @@ use similar::TextDiff;
 
 use super::document::TimeReport;
 use kforge_numerics::measure::interval::ratio_interval;
-use kforge_types::record::{FORMAT_VERSION, FunctionFacts, Verdict};
+use kforge_types::record::params::Judgement;
+use kforge_types::record::{FORMAT_VERSION, FindingKind, FunctionFacts, Verdict};
 
 /// The lines around a change that a difference of sources shows.
 pub(super) const CONTEXT: usize = 3;
@@ -52,8 +53,39 @@ pub struct DiffSide {
     pub variant: String,
     /// The classes of shapes for which it is the champion.
     pub champion_of: Vec<String>,
+    /// Its verdicts together.
+    pub verdict: SideVerdict,
+    /// The first of its failures: a step without a result, or else the first shape with a failing verdict in the order of the operator.
+    pub failure: Option<SideFailure>,
     /// What is not known of it.
     pub missing: Vec<Missing>,
+}
+
+/// The verdicts on a side at all shapes together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SideVerdict {
+    /// It is correct at every shape that has a verdict.
+    Pass,
+    /// It fails at a shape, or a step of it failed without a result.
+    Fail,
+    /// The verdict at a shape is unknown, and none fails.
+    Unknown,
+    /// No shape has a verdict.
+    Untried,
+}
+
+/// A failure of a side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct SideFailure {
+    /// The step that failed without a result, in the last build; none for a failing verdict.
+    pub step: Option<String>,
+    /// The shape of a failing verdict.
+    pub shape: Option<String>,
+    /// Why, in a line.
+    pub why: String,
+    /// The finding that decides a failing verdict; none if only values are wrong.
+    pub finding: Option<FindingKind>,
 }
 
 /// Something that is not known, and why.
@@ -152,10 +184,25 @@ pub struct SideFound {
     pub functions: Vec<FunctionFacts>,
     /// Its verdicts by shape.
     pub verdicts: BTreeMap<String, Verdict>,
+    /// The findings that decide its failing verdicts, by shape.
+    pub findings: BTreeMap<String, FindingKind>,
+    /// The first of its steps that failed without a result in the last build, and why.
+    pub failed: Option<(String, String)>,
     /// Its times by shape.
     pub times: BTreeMap<String, TimeReport>,
     /// What is not known.
     pub missing: Vec<Missing>,
+}
+
+impl SideFound {
+    /// Adds the judgement at a shape.
+    pub fn judged(&mut self, shape: &str, judgement: Judgement) {
+        match judgement.finding {
+            Some(finding) => drop(self.findings.insert(shape.into(), finding)),
+            None => drop(self.findings.remove(shape)),
+        }
+        self.verdicts.insert(shape.into(), judgement.verdict);
+    }
 }
 
 /// What pairs say at a shape at which both sides could be paired.
@@ -196,12 +243,19 @@ pub fn difference(seat: DiffSeat, a: SideFound, b: SideFound, mut pairs: PairsFo
     let launches = launched.map(|(shape, a, b)| differing(a, b, &|name| format!("{name} at {shape}")));
     let mut settings = differing(&a.settings, &b.settings, &str::to_string);
     settings.extend(launches.into_iter().flatten());
-    let side = |of: SideFound| DiffSide {
-        state: of.state,
-        variant: of.variant,
-        champion_of: of.champion_of,
-        missing: of.missing,
+    let side = |of: SideFound| {
+        let failure = failure(&of, &seat.shapes);
+        DiffSide {
+            verdict: verdict(&of, failure.is_some()),
+            failure,
+            state: of.state,
+            variant: of.variant,
+            champion_of: of.champion_of,
+            missing: of.missing,
+        }
     };
+    let functions = functions(&a.functions, &b.functions);
+    let (a, b) = (side(a), side(b));
     let DiffSeat { package, kernel, target, types, hot, .. } = seat;
     DiffDocument {
         format_version: FORMAT_VERSION,
@@ -213,11 +267,39 @@ pub fn difference(seat: DiffSeat, a: SideFound, b: SideFound, mut pairs: PairsFo
         sources,
         same_sources,
         settings,
-        functions: functions(&a.functions, &b.functions),
+        functions,
         shapes,
-        a: side(a),
-        b: side(b),
+        a,
+        b,
     }
+}
+
+/// The verdicts of a side together.
+fn verdict(of: &SideFound, fails: bool) -> SideVerdict {
+    let is_open = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(_));
+    match (fails, of.verdicts.is_empty(), of.verdicts.values().any(is_open)) {
+        (true, ..) => SideVerdict::Fail,
+        (_, true, _) => SideVerdict::Untried,
+        (.., true) => SideVerdict::Unknown,
+        _ => SideVerdict::Pass,
+    }
+}
+
+/// The first failure of a side.
+fn failure(of: &SideFound, shapes: &[String]) -> Option<SideFailure> {
+    if let Some((step, why)) = &of.failed {
+        let why = why.lines().next().unwrap_or_default().to_string();
+        return Some(SideFailure { step: Some(step.clone()), shape: None, why, finding: None });
+    }
+    shapes.iter().find_map(|shape| match of.verdicts.get(shape)? {
+        Verdict::Fail(why) => Some(SideFailure {
+            step: None,
+            shape: Some(shape.clone()),
+            why: why.clone(),
+            finding: of.findings.get(shape).copied(),
+        }),
+        _ => None,
+    })
 }
 
 type Files = BTreeMap<String, Option<Vec<u8>>>;

@@ -183,15 +183,51 @@ fn pairs_come_before_the_ratio_of_medians_and_what_is_missing_is_said() {
     for part in [
         "A  VEC=4  champion",
         "B  VEC=1\n",
-        "B takes 0.950 [0.940, 0.960] of A's time, in pairs",
+        "Verdicts:\n  A  pass at odd\n  B  unknown at odd: no device: none\n",
+        "B in pairs with A: faster, -5.0 % [-6.0, -4.0] (H200, 2026)",
         "no pairs: never paired",
         "B: no machine code: not compiled",
-        "B unknown: no device: none",
     ] {
         assert!(told.contains(part), "{part:?} in {told}");
     }
     let document = difference(seat(), a, b, [].into());
     let apart = document.shapes[0].ratio.as_ref().unwrap();
     assert!(!apart.paired && (apart.ratio - 0.9).abs() < 1e-12 && apart.interval.unwrap().0 < 0.9);
-    assert!(plain(&document).contains("of A's time by separate medians"), "{}", plain(&document));
+    assert!(
+        plain(&document).contains("B against A -10.0 % [")
+            && plain(&document).contains("] by separate medians, which say less"),
+        "{}",
+        plain(&document)
+    );
+}
+
+#[test]
+fn both_sides_have_their_verdicts_with_the_first_failure_and_only_timed_shapes_have_times() {
+    let fail = |why: &str| Verdict::Fail(why.into());
+    let mut a = SideFound { times: [time("big", 1000.0, "H200")].into(), ..found("VEC=4", "same\n") };
+    a.judged("big", Judgement::bare(Verdict::Pass));
+    a.judged("odd", Judgement::bare(Verdict::Pass));
+    let mut b = found("VEC=1", "same\n");
+    let raised = Judgement { finding: Some(FindingKind::Raised), ..Judgement::bare(fail("ValueError: no, at k.py:3")) };
+    b.judged("big", raised.clone());
+    b.judged("odd", Judgement::bare(fail("`y` is wrong at [0]")));
+    let document = difference(seat(), a.clone(), b.clone(), [].into());
+    assert_eq!((document.a.verdict, document.b.verdict), (SideVerdict::Pass, SideVerdict::Fail));
+    assert_eq!(document.b.failure.as_ref().and_then(|failure| failure.shape.as_deref()), Some("big"));
+    let told = plain(&document);
+    let verdicts =
+        "\nVerdicts:\n  A  pass at big, odd\n  B  does not run at big: ValueError: no, at k.py:3; also fails at odd\n";
+    assert!(told.contains(verdicts), "{told}");
+    let times = told.split("Cold times:\n").nth(1).unwrap();
+    assert!(times.starts_with("  big: A 1.00 us, B not timed") && !times.contains("odd"), "{told}");
+    // A confirmation takes a pass back, and what never ran is said, too.
+    a.judged("odd", Judgement::bare(fail("`y` is wrong at [7]")));
+    let failed = Some(("p/k/VEC=1/h200/compile".to_string(), "cannot compile `k.cu`\nmore".to_string()));
+    let document = difference(seat(), a, SideFound { failed, ..found("VEC=1", "same\n") }, [].into());
+    let told = plain(&document);
+    let verdicts = "  A  wrong at odd: `y` is wrong at [7]; pass at big\n  B  failed in the last build: `p/k/VEC=1/h200/compile`: cannot compile `k.cu`\n";
+    assert!(told.contains(verdicts), "{told}");
+    let untried = difference(seat(), found("VEC=4", ""), found("VEC=1", ""), [].into());
+    assert!(plain(&untried).contains("  A  not verified\n  B  not verified\n"));
+    assert_eq!((untried.a.verdict, untried.a.failure), (SideVerdict::Untried, None));
 }

@@ -5,12 +5,15 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use super::difference::{DiffDocument, DiffSide, FunctionDiff, RatioReport, SettingDiff, ShapeDiff};
+use super::difference::{DiffDocument, DiffSide, FunctionDiff, RatioReport, SettingDiff, ShapeDiff, SideFailure};
 use super::document::TimeReport;
 use super::duration::duration;
-use super::paint::{BAD, BOLD, DIM, OPEN, paint};
+use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::text::variant;
-use kforge_types::record::{FunctionFacts, Verdict};
+use super::wrong::word;
+use crate::plan::kernels::MARGIN;
+use kforge_numerics::measure::paired::{answer_of, difference, figures, said};
+use kforge_types::record::{FindingKind, FunctionFacts, Verdict};
 
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
@@ -71,7 +74,11 @@ pub fn sources(found: &DiffDocument) -> String {
 
 /// What else differs, and what is not known.
 pub fn rest(found: &DiffDocument) -> String {
-    let mut out = settings(&found.settings);
+    let mut out = String::from("\nVerdicts:\n");
+    for (name, side, of) in [("A", &found.a, first as Of), ("B", &found.b, second)] {
+        let _ = writeln!(out, "  {name}  {}", verdicts(side, &found.shapes, of));
+    }
+    out += &settings(&found.settings);
     if !found.functions.is_empty() {
         out += &paint(BOLD, &format!("\n{:<32}{:>10}{:>10}\n", "Machine code:", "A", "B"));
         found.functions.iter().for_each(|function| out += &of_function(function));
@@ -89,6 +96,59 @@ pub fn rest(found: &DiffDocument) -> String {
         let _ = write!(out, "\nNot known:\n{}", missing.concat());
     }
     out
+}
+
+/// The verdict on a side at a shape.
+type Of = fn(&ShapeDiff) -> Option<&Verdict>;
+
+fn first(at: &ShapeDiff) -> Option<&Verdict> {
+    at.verdict_a.as_ref()
+}
+
+fn second(at: &ShapeDiff) -> Option<&Verdict> {
+    at.verdict_b.as_ref()
+}
+
+/// The verdicts on a side in one line: its first failure, where else it fails, what is unknown and why, and where it passes.
+fn verdicts(side: &DiffSide, shapes: &[ShapeDiff], of: Of) -> String {
+    let told = |is: &dyn Fn(&Verdict) -> bool| -> Vec<&str> {
+        let those = shapes.iter().filter(|at| of(at).is_some_and(is));
+        those.map(|at| at.shape.as_str()).collect()
+    };
+    let mut parts = vec![];
+    let mut fails = told(&|verdict| matches!(verdict, Verdict::Fail(_)));
+    if let Some(SideFailure { step, shape, why, finding }) = &side.failure {
+        let word = word(finding.and_then(FindingKind::not_run));
+        parts.push(match (step, shape) {
+            (Some(step), _) => format!("{}: `{step}`: {why}", paint(BAD, "failed in the last build")),
+            (None, Some(shape)) => format!("{} at {shape}: {why}", paint(BAD, word)),
+            (None, None) => format!("{}: {why}", paint(BAD, word)),
+        });
+        fails.retain(|name| Some(*name) != shape.as_deref());
+        if !fails.is_empty() {
+            parts.push(format!("also fails at {}", fails.join(", ")));
+        }
+    }
+    let open = |verdict: &'_ Verdict| match verdict {
+        Verdict::Unknown(why) => Some(why.to_string()),
+        _ => None,
+    };
+    if let Some(why) = shapes.iter().filter_map(of).find_map(open) {
+        let same = told(&|verdict| open(verdict).as_ref() == Some(&why));
+        let others = told(&|verdict| open(verdict).is_some_and(|other| other != why));
+        parts.push(format!("{} at {}: {why}", paint(OPEN, "unknown"), same.join(", ")));
+        if !others.is_empty() {
+            parts.push(format!("{} for other reasons at {}", paint(OPEN, "unknown"), others.join(", ")));
+        }
+    }
+    let passes = told(&|verdict| *verdict == Verdict::Pass);
+    if !passes.is_empty() {
+        parts.push(format!("{} at {}", paint(GOOD, "pass"), passes.join(", ")));
+    }
+    if parts.is_empty() {
+        parts.push(paint(OPEN, "not verified"));
+    }
+    parts.join("; ")
 }
 
 fn settings(settings: &[SettingDiff]) -> String {
@@ -165,7 +225,7 @@ fn counts(name: &str, both: [Option<u64>; 2]) -> String {
     format!("    {name:<28}{:>10}{:>10}{more}\n", shown(both[0]), shown(both[1]))
 }
 
-/// The line of a shape; none if both sides are correct there, or not verified, and not timed.
+/// The line of a bench shape; none if neither side is timed there.
 fn of_shape(at: &ShapeDiff, hot: bool) -> Option<String> {
     let time = |of: &Option<TimeReport>| of.as_ref().and_then(|time| Some((time.ns(hot)?, time.few)));
     let told = |side: &str, of: Option<(f64, bool)>| match of {
@@ -183,25 +243,21 @@ fn of_shape(at: &ShapeDiff, hot: bool) -> Option<String> {
     if !at.ratio.as_ref().is_some_and(|ratio| ratio.paired) {
         parts.extend(at.no_pairs.as_ref().map(|why| format!("no pairs: {why}")));
     }
-    for (side, verdict) in [("A", &at.verdict_a), ("B", &at.verdict_b)] {
-        match verdict {
-            Some(Verdict::Fail(why)) => parts.push(format!("{side} {}: {why}", paint(BAD, "wrong"))),
-            Some(Verdict::Unknown(why)) => parts.push(format!("{side} {}: {why}", paint(OPEN, "unknown"))),
-            Some(Verdict::Pass) | None => {}
-        }
-    }
     (!parts.is_empty()).then(|| format!("  {}: {}\n", at.shape, parts.join("; ")))
 }
 
 fn ratio(found: &RatioReport) -> String {
-    let interval = found.interval.map_or_else(String::new, |(low, high)| format!(" [{low:.3}, {high:.3}]"));
-    let how = match (found.paired, &found.measured) {
-        (true, Some(measured)) => format!(", in pairs {}", paint(DIM, &format!("({measured})"))),
-        (true, None) => ", in pairs".into(),
-        (false, _) => " by separate medians, which say less than pairs".into(),
-    };
+    let (median, ends) = (found.ratio - 1.0, found.interval.map(|(low, high)| (low - 1.0, high - 1.0)));
     let orders = found.orders_disagree.map_or_else(String::new, |(b_first, a_first)| {
-        format!("; the two orders disagree: {b_first:.3} where B came first, {a_first:.3} where A did")
+        let (b_first, a_first) = (difference(b_first - 1.0), difference(a_first - 1.0));
+        format!("; the two orders disagree: {b_first} where B came first, {a_first} where A did")
     });
-    format!("B takes {:.3}{interval} of A's time{how}{orders}", found.ratio)
+    match (found.paired, ends) {
+        (true, Some(ends)) => {
+            let answer = answer_of(median, ends, found.orders_disagree.is_some(), MARGIN);
+            let measured = found.measured.as_ref().map(|measured| paint(DIM, &format!(" ({measured})")));
+            format!("B in pairs with A: {}{}{orders}", said(answer, median, ends), measured.unwrap_or_default())
+        }
+        _ => format!("B against A {} by separate medians, which say less than pairs", figures(median, ends)),
+    }
 }

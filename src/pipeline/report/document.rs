@@ -12,13 +12,14 @@ use super::messages::MessageReport;
 use super::provenance::{BuiltReport, ObservedReport, SelectedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
+use super::wrong::UntriedReport;
 use kforge_numerics::measure::interval::{Estimate, median_interval, quantiles};
 use kforge_types::model::DType;
 use kforge_types::record::event::VerdictCounts;
 use kforge_types::record::params::{Attribution, Fate, Matched, OutputDiagnosis};
 use kforge_types::record::profile::{Achieved, Roofline};
 use kforge_types::record::timing::Series;
-use kforge_types::record::{FunctionFacts, Standing, Verdict};
+use kforge_types::record::{FindingKind, FunctionFacts, Standing, Verdict};
 
 /// The results of a build.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -136,6 +137,9 @@ pub struct TargetReport {
     pub verdicts: VerdictCounts,
     /// Counts of variants: all, correct, wrong.
     pub variants: (u64, u64, u64),
+    /// Set if the build ended at a failure before every variant was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untried: Option<UntriedReport>,
     /// Machine code of champions.
     pub machine: Vec<MachineReport>,
     /// Methods of champions.
@@ -281,6 +285,9 @@ pub struct ShapeReport {
     /// Whether the kernel did not run, because its launch was refused: an argument, or the threads of a block, do not fit the kernel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused: bool,
+    /// For a failure: the finding that decides it; none if only values are wrong, or if an earlier kforge wrote the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<FindingKind>,
 }
 
 /// Machine code of a variant.

@@ -1,4 +1,5 @@
-//! Text fitted to a width: lines are broken at spaces and continue with an indent. Knows ANSI styles, which take no columns; knows no terminal.
+//! Text fitted to a width: lines are broken at spaces and continue with an indent, or the middle of a text is left out. Knows ANSI styles, which take no
+//! columns; knows no terminal.
 //!
 //! | a word longer than a line | is |
 //! |---|---|
@@ -77,6 +78,59 @@ fn columns(styled: &str) -> usize {
     n
 }
 
+/// What stands for the characters that are left out of a line.
+const LEFT_OUT: char = '…';
+
+/// At most `most` characters of a line without styles. What does not fit is left out of its middle, because the end often says which one it is: the trial of a
+/// finding, the shape of a step. `head` of six characters that stay are from the beginning, the others from the end.
+pub fn shortened(line: &str, most: usize, head: usize) -> String {
+    let all = line.chars().count();
+    if all <= most {
+        return line.into();
+    }
+    let kept = most.saturating_sub(1);
+    let head = kept * head.min(6) / 6;
+    let beginning = line.chars().take(head);
+    let end = line.chars().skip(all - (kept - head));
+    // A width of nothing has no room for the mark either.
+    beginning.chain((most > 0).then_some(LEFT_OUT)).chain(end).collect()
+}
+
+/// At most about `most` characters of a text of several lines, and whether it is all of it. Whole lines are left out of its middle. Where not even the first
+/// line has room, its own middle is left out.
+pub fn shortened_lines(text: &str, most: usize) -> (String, bool) {
+    if text.chars().count() <= most {
+        return (text.into(), true);
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let size = |line: &&str| line.chars().count() + 1;
+    let fitting = |lines: &mut dyn Iterator<Item = &&str>, mut room: usize| {
+        let has_room = |line: &&&str| match room.checked_sub(size(line)) {
+            Some(rest) => {
+                room = rest;
+                true
+            }
+            None => false,
+        };
+        lines.take_while(has_room).count()
+    };
+    // A third is for the end, or half if the last line needs it.
+    let last = lines[1.min(lines.len())..].last().map_or(0, size);
+    let tail = fitting(&mut lines[1.min(lines.len())..].iter().rev(), (most / 3).max(last.min(most / 2)));
+    let end = &lines[lines.len() - tail..];
+    let room = most.saturating_sub(end.iter().map(size).sum());
+    let head = fitting(&mut lines[..lines.len() - tail].iter(), room);
+    let mut out: Vec<String> = lines[..head].iter().map(|line| line.to_string()).collect();
+    if let (0, Some(first)) = (head, lines.first()) {
+        out.push(shortened(first, room, 4));
+    }
+    if head.max(1) + tail < lines.len() {
+        out.push("...".into());
+    }
+    out.extend(end.iter().map(|line| line.to_string()));
+    (out.join("\n"), false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +162,27 @@ mod tests {
     fn styles_take_no_room_and_long_words_stay_whole() {
         assert_eq!(fit("\u{1b}[1mone\u{1b}[0m two", Some(7), 2), "\u{1b}[1mone\u{1b}[0m two");
         assert_eq!(fit("a/very/long/path is here", Some(8), 2), "a/very/long/path\n  is\n  here");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_of_the_middle() {
+        assert_eq!(shortened("quickstart/rms_norm/cpu/even", 40, 2), "quickstart/rms_norm/cpu/even");
+        assert_eq!(shortened("quickstart/rms_norm/cpu/even", 16, 2), "quick…m/cpu/even");
+        assert_eq!(shortened("a finding (fresh trial: seed 7)", 16, 4), "a finding …ed 7)");
+        assert_eq!(
+            (shortened("äöü", 2, 2), shortened("äöü", 1, 2), shortened("äöü", 0, 2)),
+            ("…ü".into(), "…".into(), "".into())
+        );
+    }
+
+    #[test]
+    fn whole_lines_are_left_out_of_the_middle_of_a_text() {
+        let text = "first\nsecond\nthird\nfourth\nlast, trial 7";
+        assert_eq!(shortened_lines(text, 100), (text.into(), true));
+        assert_eq!(shortened_lines(text, 30), ("first\nsecond\n...\nlast, trial 7".into(), false));
+        let long = "one line that has no room, on inputs of a fresh trial: seed 7";
+        assert_eq!(shortened_lines(long, 25), ("one line that ha…: seed 7".into(), false));
+        let two = shortened_lines(&format!("{long}\nat the end"), 36);
+        assert_eq!(two, ("one line that ha…: seed 7\nat the end".into(), false));
     }
 }

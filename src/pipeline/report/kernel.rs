@@ -52,6 +52,58 @@ pub struct SeatDocument {
     /// The observations of devices that its results rest on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<ObservedReport>,
+    /// What the selection follows from.
+    pub reads: ReadsDocument,
+}
+
+/// What a selection follows from: a change of any of it makes the selection outdated.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct ReadsDocument {
+    /// The files that its sources can reach, relative to the package.
+    pub sources: Vec<String>,
+    /// The reference: `builtin:rms_norm`, or `ref.py::f`.
+    pub reference: String,
+    /// The files that the reference, checks and inputs of its operator can reach.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_files: Vec<String>,
+    /// The tables of the manifest: `kernel.rms_norm`.
+    pub tables: Vec<String>,
+    /// What compiles it, or runs it where nothing is compiled: `CUDA 13.0`.
+    pub toolchain: String,
+    /// The classes of devices whose observations count; without observations, the product or the architecture. Empty on `cpu`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<String>,
+}
+
+/// How many files a line names. The others are counted.
+const FILES: usize = 6;
+
+impl ReadsDocument {
+    /// When it is selected again, as a line.
+    fn line(&self) -> String {
+        let named = |files: &[String]| {
+            let more = files.len().saturating_sub(FILES);
+            let more = if more > 0 { format!(" and {}", count(more as u64, "more file")) } else { String::new() };
+            format!("{}{more}", files.iter().take(FILES).cloned().collect::<Vec<_>>().join(", "))
+        };
+        let of_reference = match self.reference_files.is_empty() {
+            true => self.reference.clone(),
+            false => format!("{} ({})", self.reference, named(&self.reference_files)),
+        };
+        let tables: Vec<String> = self.tables.iter().map(|table| format!("[{table}]")).collect();
+        let mut parts = vec![
+            named(&self.sources),
+            format!("{} in the manifest", tables.join(", ")),
+            format!("the reference {of_reference}"),
+            self.toolchain.clone(),
+        ];
+        parts.retain(|part| !part.is_empty());
+        let device = match self.devices.is_empty() {
+            true => String::new(),
+            false => format!("; and on another device than {}", self.devices.join(" or ")),
+        };
+        format!("selected again after a change of {}{device}", parts.join("; "))
+    }
 }
 
 impl KernelDocument {
@@ -64,9 +116,6 @@ impl KernelDocument {
         Some(format!("{all} {verb} to run: {such}"))
     }
 }
-
-/// What makes a selection outdated.
-const OUTDATED: &str = "selected again after an edit of its sources, operator or shapes, with another compiler, or on a device of another class";
 
 /// The text, with ANSI styles. With the present time, it also says how old observations are.
 pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
@@ -88,7 +137,7 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
                 let _ = writeln!(out, "  {DIM}evidence: {}{DIM:#}", provenance::line(&seat.observed, now));
             }
             if !seat.choices.is_empty() {
-                let _ = writeln!(out, "  {DIM}{OUTDATED}{DIM:#}");
+                let _ = writeln!(out, "  {DIM}{}{DIM:#}", seat.reads.line());
             }
         }
         if kernel.seats.is_empty() {
@@ -121,6 +170,14 @@ mod tests {
             time: None,
             rivals: vec![],
         };
+        let reads = ReadsDocument {
+            sources: vec!["k.cu".into(), "common.h".into()],
+            reference: "builtin:sum".into(),
+            reference_files: vec![],
+            tables: vec!["kernel.k".into(), "operator.o".into(), "targets.cpu".into()],
+            toolchain: "the C++ compiler of this machine".into(),
+            devices: vec![],
+        };
         let seat = |types: &str, choices| SeatDocument {
             target: "cpu".into(),
             types: types.into(),
@@ -128,6 +185,7 @@ mod tests {
             choices,
             baselines: vec![],
             observed: vec![],
+            reads: reads.clone(),
         };
         let kernel = KernelDocument {
             format_version: 1,
@@ -144,7 +202,7 @@ mod tests {
             "on cpu, by `p/k/cpu/select`",
             "  provisional: A=1  (the first)",
             "    would change it: times at its bench shapes: it was selected without them",
-            "  selected again after an edit of its sources, operator or shapes, with another compiler, or on a device of another class",
+            "  selected again after a change of k.cu, common.h; [kernel.k], [operator.o], [targets.cpu] in the manifest; the reference builtin:sum; the C++ compiler of this machine",
             "on cpu [T=f16], by `p/k/cpu/select`",
             "  nothing is selected yet",
             "2 steps have to run: `p/k/cpu/judge` first",
@@ -152,5 +210,21 @@ mod tests {
             "`kforge tree --kernel k` lists them",
         ];
         assert_eq!(plain, lines.join("\n") + "\n");
+    }
+
+    #[test]
+    fn what_makes_a_selection_outdated_is_told_by_the_names_of_its_own_inputs() {
+        let reads = ReadsDocument {
+            sources: (0..8).map(|i| format!("{i}.cu")).collect(),
+            reference: "ref.py::f".into(),
+            reference_files: vec!["ref.py".into(), "data.npy".into()],
+            tables: vec!["kernel.k".into()],
+            toolchain: "CUDA 13.0".into(),
+            devices: vec!["NVIDIA H200 (sm_90, driver 580)".into()],
+        };
+        assert_eq!(
+            reads.line(),
+            "selected again after a change of 0.cu, 1.cu, 2.cu, 3.cu, 4.cu, 5.cu and 2 more files; [kernel.k] in the manifest; the reference ref.py::f (ref.py, data.npy); CUDA 13.0; and on another device than NVIDIA H200 (sm_90, driver 580)"
+        );
     }
 }

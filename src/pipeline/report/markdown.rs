@@ -7,6 +7,7 @@ use super::duration::duration;
 use super::text::{ACCEPTED, facts, host_launched, observed};
 use super::{baselines, provenance, rounds_text};
 use jiff::Timestamp;
+use kforge_foundation::base::{self, unhidden};
 use kforge_types::record::observation::witness;
 use kforge_types::record::params::{Attribution, Shown};
 
@@ -187,12 +188,12 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
         }
         for (kernel, target) in targets() {
             for (kind, count, why) in &target.unavailable {
-                let steps = kforge_foundation::base::count(*count, &format!("{kind} step"));
+                let steps = base::count(*count, &format!("{kind} step"));
                 let _ = writeln!(out, "\n{} on {}: {steps} unavailable: {why}", kernel.name, target.target);
             }
         }
     }
-    out
+    unhidden(&out)
 }
 
 /// Begins a table with these columns. A blank line comes first, because without it markdown continues the text above.

@@ -44,6 +44,7 @@ mod reach;
 mod rounds_text;
 pub mod tree;
 pub mod versus;
+pub mod wrong;
 
 pub use assemble::{Names, StepView, assemble};
 pub use document::Report;

@@ -12,6 +12,7 @@ use super::document::{
 use super::duration::duration;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::reach::{self, too_small};
+use super::wrong::Told;
 use super::{baselines, provenance, rounds_text};
 use kforge_foundation::base::count;
 use kforge_types::record::observation::witness;
@@ -75,14 +76,8 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now
     for target in &kernel.targets {
         let types = if target.types.is_empty() { String::new() } else { format!(" [{}]", target.types) };
         let _ = write!(out, "  {}{types} on {}", paint(BOLD, &kernel.name), paint(BOLD, &target.target));
-        let (all, _, wrong) = target.variants;
-        if wrong > 0 {
-            let are = if wrong == 1 { "is" } else { "are" };
-            let _ = write!(out, ": {wrong} of {} {are} {}", count(all, "variant"), paint(BAD, "wrong"));
-            let mut failed = target.shapes.iter().filter(|shape| matches!(shape.verdict, Verdict::Fail(_))).peekable();
-            if failed.peek().is_some() && failed.all(|shape| shape.refused) {
-                out.push_str(if wrong == 1 { ": its launch is refused" } else { ": their launches are refused" });
-            }
+        if let Some(Told { who, what, why, untried }) = Told::of(target) {
+            let _ = write!(out, ": {who} {}{why}{untried}", paint(BAD, what));
         }
         out.push('\n');
         write_target(out, target, failures, now, detailed);
@@ -500,6 +495,7 @@ mod tests {
             explanation: String::new(),
             diagnoses: vec![],
             refused: false,
+            finding: None,
         }
     }
 
@@ -628,18 +624,22 @@ mod tests {
             target: "h".into(),
             champions: vec![champion("all", "A=1")],
             methods: vec![
-                method("memory.wide", "A=1", Fate::Harmful, "costs at least 2.9 %"),
+                method("memory.wide", "A=1", Fate::Harmful, "without it faster, -3.5 % [-4.1, -2.9]"),
                 method("memory.other", "A=1", Fate::NotUsed, "the champion does not use it"),
-                method("memory.wide", "A=2", Fate::Effective, "saves at least 9.0 %"),
+                method("memory.wide", "A=2", Fate::Effective, "without it slower, +9.5 % [+9.0, +10.0]"),
             ],
             ..TargetReport::default()
         });
         assert!(
-            told.contains("champion: A=1  (of one)\n    warning: memory.wide is harmful: costs at least 2.9 %\n"),
+            told.contains(
+                "champion: A=1  (of one)\n    warning: memory.wide is harmful: without it faster, -3.5 % [-4.1, -2.9]\n"
+            ),
             "{told}"
         );
         assert!(
-            told.contains("    memory.wide  shown  harmful: costs at least 2.9 %\n    memory.other  not used\n"),
+            told.contains(
+                "    memory.wide  shown  harmful: without it faster, -3.5 % [-4.1, -2.9]\n    memory.other  not used\n"
+            ),
             "{told}"
         );
         assert!(!told.contains("9.0 %"), "it is no champion's: {told}");
@@ -684,7 +684,7 @@ mod tests {
         let cold = told(target(false));
         assert!(cold.contains("    big  7.90 us\n") && !cold.contains("8.10"), "{cold}");
         assert!(told(target(true)).contains("    big  3.95 us\n"));
-        assert!(cold.contains("    at big, A=2 is 2.0 % faster than the champion by medians; pairs do not"), "{cold}");
+        assert!(cold.contains("    at big, A=2 against the champion: undecided in pairs, -2.0 % by medians"), "{cold}");
     }
 
     #[test]

@@ -52,6 +52,8 @@ pub enum FindingKind {
     Assertion,
     /// `__trap` or `abort`.
     Trap,
+    /// The kernel raised an exception: one in Triton, in its interpreter, or one in PyTorch. In observations of an earlier kforge, this is a trap.
+    Raised,
     /// The kernel tried something forbidden: a system call that is refused.
     Forbidden,
     /// A signal killed the process.
@@ -74,6 +76,21 @@ impl FindingKind {
     /// CUDA leaves the value that a shuffle reads from an absent lane undefined, and many correct kernels discard it.
     pub fn is_allowed(self) -> bool {
         matches!(self, FindingKind::ExitedBeforeBarrier | FindingKind::AbsentLane)
+    }
+
+    /// What kept a kernel from running to its end, in words; none for a finding of a kernel that ran and whose accesses or results are wrong.
+    pub fn not_run(self) -> Option<&'static str> {
+        match self {
+            FindingKind::Assertion => Some("an assertion fails"),
+            FindingKind::Trap => Some("the kernel stops itself"),
+            FindingKind::Raised => Some("an exception is raised"),
+            FindingKind::Crash => Some("a signal ends the process"),
+            FindingKind::Exited => Some("the kernel ends its process"),
+            FindingKind::NoProgress => Some("the kernel makes no progress"),
+            FindingKind::LaunchRefused => Some("the launch is refused"),
+            FindingKind::LimitExceeded => Some("a limit of memory or processes is exceeded"),
+            _ => None,
+        }
     }
 
     /// Whether such a finding is shown only with a failure, which it may explain: it says nothing of a kernel whose results are correct.

@@ -6,7 +6,7 @@ use std::fmt::{Display, Write};
 use serde::{Deserialize, Serialize};
 
 use super::contract::TritonFacts;
-use super::{Diagnosis, Unknown, Verdict};
+use super::{Diagnosis, FindingKind, Unknown, Verdict};
 use crate::model::bound::{Buffer, Constant, Launch, Problem};
 use crate::model::method::SassPatterns;
 use crate::model::torch::TorchLaunch;
@@ -404,6 +404,9 @@ pub struct Judgement {
     /// What explains wrong values of outputs, if their pattern is plain. At most one for each output: where failing trials show several, none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnoses: Vec<OutputDiagnosis>,
+    /// For a failure: the finding that decides it; none if only values are wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<FindingKind>,
 }
 
 /// What explains the wrong values of an output.
@@ -432,6 +435,7 @@ impl Judgement {
             confirms: false,
             known_inputs: vec![],
             diagnoses: vec![],
+            finding: None,
         }
     }
 }

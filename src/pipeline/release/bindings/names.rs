@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use kforge_foundation::base::is_hidden;
+
 /// Words that are no names in one of the languages, and names that every loader uses for itself. Sorted.
 const TAKEN: [&str; 160] = [
     "False",
@@ -242,11 +244,6 @@ fn is_macro(name: &str) -> bool {
     NAMES.contains(&name) || is_upper && BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// Whether a character changes the order in which what follows is shown, or ends a line where compilers see none.
-fn misleads(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Whether a text is an identifier, as the language of manifests has them.
 pub fn is_identifier(text: &str) -> bool {
     !text.starts_with(|c: char| c.is_ascii_digit()) && is_made_of(text, "_")
@@ -262,7 +259,7 @@ pub fn shown(text: &str) -> String {
     let plain = |c: char| match c {
         '"' => '\'',
         '\\' => '/',
-        c if c.is_control() || misleads(c) => ' ',
+        c if c.is_control() || is_hidden(c) => ' ',
         c => c,
     };
     let text: String = text.chars().map(plain).collect();

@@ -3,6 +3,7 @@
 //! | in the report | test |
 //! |---|---|
 //! | pass, fail, unknown | success, failure with the explanation, skipped with the reason |
+//! | a kernel that did not run to its end, such as one that raises an exception | error with the explanation |
 //! | a step that failed without a result, an error of a manifest | error with the compiler's messages |
 //! | steps that cannot run here | skipped with the reason |
 //! | an operator whose tolerance decides nothing, or is wrong | skipped, failure |
@@ -16,10 +17,11 @@ use quick_junit::{NonSuccessKind, Property, Report as Xml, TestCase, TestCaseSta
 use super::ExportError;
 use crate::report::Report;
 use crate::report::document::{KernelReport, PackageReport, ShapeReport, TargetReport};
+use crate::report::messages::finding_code;
 use crate::report::text::of_allowed;
-use kforge_foundation::base::{Diagnostic, Severity, count};
+use kforge_foundation::base::{Diagnostic, Severity, count, unhidden};
 use kforge_types::record::observation::witness;
-use kforge_types::record::{Unknown, Verdict};
+use kforge_types::record::{FindingKind, Unknown, Verdict};
 
 /// The most lines of a compiler's messages in one test.
 const MOST_LINES: usize = 20;
@@ -39,7 +41,7 @@ pub(super) fn junit(report: &Report, diagnostics: &[Diagnostic]) -> Result<Strin
         all.add_test_suites(names.into_iter().map(|name| of_target(report, package, name)));
     }
     // Two characters that XML has no form for, and that the library lets through.
-    Ok(all.to_string()?.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"))
+    Ok(unhidden(&all.to_string()?.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")))
 }
 
 /// The errors of manifests; none if there are none.
@@ -69,7 +71,7 @@ fn of_diagnostics(diagnostics: &[Diagnostic]) -> Option<TestSuite> {
 fn of_operators(package: &PackageReport) -> Option<TestSuite> {
     let mut suite = TestSuite::new(format!("{}/operators", package.name));
     for operator in &package.operators {
-        let mut case = TestCase::new("tolerance", status(&operator.verdict, &operator.notes.join("\n")));
+        let mut case = TestCase::new("tolerance", status(&operator.verdict, &operator.notes.join("\n"), None));
         case.set_classname(format!("{}.{}", package.name, operator.name));
         suite.add_test_case(case);
     }
@@ -144,12 +146,21 @@ fn said(package: &PackageReport, kernel: &KernelReport, target: &TargetReport, w
     text
 }
 
-fn status(verdict: &Verdict, explanation: &str) -> TestCaseStatus {
+/// The finding of a kernel that did not run to its end; none if it ran.
+fn not_run(shape: &ShapeReport) -> Option<FindingKind> {
+    shape.not_run().map(|_| shape.finding.unwrap_or(FindingKind::LaunchRefused))
+}
+
+fn status(verdict: &Verdict, explanation: &str, not_run: Option<FindingKind>) -> TestCaseStatus {
     match verdict {
         Verdict::Pass => TestCaseStatus::success(),
         Verdict::Fail(why) => {
-            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            status.set_type("wrong").set_message(why.as_str());
+            let (kind, code) = match not_run {
+                Some(finding) => (NonSuccessKind::Error, finding_code(finding)),
+                None => (NonSuccessKind::Failure, "wrong".into()),
+            };
+            let mut status = TestCaseStatus::non_success(kind);
+            status.set_type(code).set_message(why.as_str());
             if !explanation.is_empty() {
                 status.set_description(explanation);
             }
@@ -182,7 +193,7 @@ fn of_shape(target: &TargetReport, shape: &ShapeReport, class: &str) -> TestCase
         "" => shape.shape.clone(),
         variant => format!("{} {variant}", shape.shape),
     };
-    let mut case = TestCase::new(name, status(&shape.verdict, &shape.explanation));
+    let mut case = TestCase::new(name, status(&shape.verdict, &shape.explanation, not_run(shape)));
     case.set_classname(class);
     let time = target.times.iter().find(|time| time.shape == shape.shape && time.variant == shape.variant);
     let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);

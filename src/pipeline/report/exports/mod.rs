@@ -9,6 +9,9 @@
 //! | [`measurement::Measurement`] | a median time of a champion at a shape, on one class of devices | BMF, github-action-benchmark, PyTorch, LNT |
 //!
 //! JUnit and the job summary show verdicts, and read the report itself.
+//!
+//! Names and messages come from anywhere, and other tools show them to people. So every format names hidden characters as the terminal does
+//! ([`kforge_foundation::base::hidden`]).
 
 mod annotations;
 mod bmf;
@@ -23,9 +26,11 @@ mod sarif;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod visible;
 
+use self::visible::json;
 use super::Report;
-use kforge_foundation::base::Diagnostic;
+use kforge_foundation::base::{Diagnostic, unhidden};
 
 /// A format of another tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -115,7 +120,7 @@ pub fn export(report: &Report, diagnostics: &[Diagnostic], format: ExportFormat)
         ExportFormat::Junit => junit::junit(report, diagnostics),
         ExportFormat::Sarif => sarif::sarif(report, diagnostics),
         ExportFormat::Summary => Ok(summary::summary(report, diagnostics)),
-        ExportFormat::Annotations => Ok(annotations::annotations(report, diagnostics)),
+        ExportFormat::Annotations => Ok(unhidden(&annotations::annotations(report, diagnostics))),
         ExportFormat::CodeQuality => code_quality::code_quality(report, diagnostics),
         ExportFormat::Bmf => bmf::bmf(report),
         ExportFormat::GithubBenchmark => github_benchmark::github_benchmark(report),
@@ -127,9 +132,4 @@ pub fn export(report: &Report, diagnostics: &[Diagnostic], format: ExportFormat)
 /// The results of a build as markdown, as the job summary has them below its heading, for a summary with a heading of its own. Begins with an empty line.
 pub fn summary_results(report: &Report) -> String {
     summary::results(report, &[])
-}
-
-/// A value as JSON with a newline at its end.
-fn json(value: &impl serde::Serialize) -> Result<String, ExportError> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
 }

@@ -216,6 +216,7 @@ fn described(code: &str) -> &'static str {
         "verify.out-of-bounds" => "An access is outside its buffer",
         "verify.protocol" => "The kernel broke the protocol with its runner",
         "verify.race" => "Threads race",
+        "verify.raised" => "The kernel raised an exception",
         "verify.stale-read" => "A read through the read-only cache of memory that the same launch wrote",
         "verify.trap" => "The kernel stopped itself",
         "verify.uninitialised" => "A read of memory that nothing wrote",

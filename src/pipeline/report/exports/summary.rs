@@ -7,9 +7,10 @@ use super::message::messages;
 use crate::report::Report;
 use crate::report::document::{ChampionReport, KernelReport, PackageReport, TargetReport, TimeReport};
 use crate::report::duration::duration;
+use crate::report::fit::shortened;
 use crate::report::markdown::table;
 use crate::report::{provenance, text};
-use kforge_foundation::base::{Diagnostic, Severity, count};
+use kforge_foundation::base::{Diagnostic, Severity, count, is_hidden};
 use kforge_types::record::Verdict;
 use kforge_types::record::event::VerdictCounts;
 
@@ -53,7 +54,11 @@ fn result(report: &Report, diagnostics: &[Diagnostic]) -> &'static str {
     } else if seats(report).any(|(_, _, target)| !target.failed.is_empty()) {
         "not built"
     } else if report.has_failed() {
-        "wrong"
+        let failing = || {
+            seats(report).flat_map(|(_, _, target)| &target.shapes).filter(|of| matches!(of.verdict, Verdict::Fail(_)))
+        };
+        let is_run = failing().next().is_none() || failing().any(|shape| shape.not_run().is_none());
+        if is_run { "wrong" } else { "does not run" }
     } else if verdicts().any(|verdict| *verdict == Verdict::Pass) {
         "passed"
     } else {
@@ -242,21 +247,15 @@ fn section(out: &mut String, heading: &str, columns: &str, rows: Rows) {
     }
 }
 
-/// Text in a cell: on one line, bounded, and without effect on the table, as a link or an image, or as HTML. Characters that show nothing or turn the direction of
-/// others are named.
+/// Text in a cell: on one line, bounded by leaving out its middle, and without effect on the table, as a link or an image, or as HTML. Hidden characters are
+/// named.
 fn escaped(text: &str) -> String {
-    let mut line: String = text.chars().take(MOST_CHARACTERS).collect();
-    if line.len() < text.len() {
-        line.push_str("...");
-    }
+    let line = shortened(text, MOST_CHARACTERS, 4);
     let line = line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\\', "\\\\");
     let line = line.replace('|', "\\|").replace('`', "\\`").replace('[', "\\[").replace(']', "\\]");
     let shown = |c: char| match c {
         '\n' | '\r' | '\t' => " ".into(),
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            c.escape_unicode().to_string()
-        }
-        c if c.is_control() => c.escape_unicode().to_string(),
+        c if is_hidden(c) => c.escape_unicode().to_string(),
         c => c.to_string(),
     };
     line.chars().map(shown).collect()

@@ -41,6 +41,7 @@ fn shape(name: &str, variant: &str, verdict: Verdict) -> ShapeReport {
         not_confirmed: None,
         diagnoses: vec![],
         refused: false,
+        finding: None,
     }
 }
 
@@ -507,4 +508,47 @@ fn the_summary_says_failures_first_and_bounds_its_tables() {
     let wrong = summary::summary(&Report::default(), &diagnostics());
     assert!(wrong.starts_with("## kforge: the manifest has errors\n\n1 manifest error; "), "{wrong}");
     assert!(wrong.contains("| manifest.unknown-key | pkg/kernel.toml:2 | unknown key \\`rtoll\\` |\n"), "{wrong}");
+}
+
+#[test]
+fn no_format_has_a_hidden_character_of_a_name_or_a_message() {
+    let hostile = "a\u{202e}b\u{2066}c\u{feff}d\u{9b}e";
+    let mut report = report();
+    let package = &mut report.packages[0];
+    package.name = hostile.into();
+    package.messages = vec![message("compile.error", Severity::Error, hostile, None)];
+    let kernel = &mut package.kernels[0];
+    kernel.name = hostile.into();
+    for target in &mut kernel.targets {
+        target.target = hostile.into();
+        target.times.iter_mut().for_each(|time| time.shape = hostile.into());
+        target.shapes.iter_mut().for_each(|shape| {
+            shape.shape = hostile.into();
+            shape.explanation = hostile.into();
+        });
+        for champion in &mut target.champions {
+            champion.shapes = vec![hostile.into()];
+        }
+    }
+    for format in ExportFormat::ALL {
+        let text = export(&report, &diagnostics(), format).unwrap();
+        assert!(!text.contains(kforge_foundation::base::is_hidden), "{format:?}: {text:?}");
+        assert!(text.contains("u{202e}b"), "{format:?}: {text}");
+    }
+}
+
+#[test]
+fn a_kernel_that_does_not_run_is_an_error_of_its_test_and_no_wrong_result() {
+    let mut report = report();
+    let shape = &mut report.packages[0].kernels[0].targets[0].shapes[1];
+    shape.verdict = Verdict::Fail("ValueError: no, at k.py:3".into());
+    shape.finding = Some(kforge_types::record::FindingKind::Raised);
+    let text = export(&report, &[], ExportFormat::Junit).unwrap();
+    assert!(text.contains("<error message=\"ValueError: no, at k.py:3\" type=\"verify.raised\">"), "{text}");
+    report.packages[0].kernels[0].targets[0].failed.clear();
+    assert!(
+        summary::summary(&report, &[]).starts_with("## kforge: does not run\n"),
+        "{}",
+        summary::summary(&report, &[])
+    );
 }

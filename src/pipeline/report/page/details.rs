@@ -5,6 +5,7 @@ use super::listings::Listings;
 use super::seat::{Level, Seat, level};
 use super::table::section;
 use super::{Most, code, rounds, samples, space};
+use crate::report::fit::shortened_lines;
 use crate::report::text::{ACCEPTED, by_class, host_launched};
 use kforge_foundation::base::count;
 
@@ -111,15 +112,6 @@ fn notes(h: &mut Html, seat: &Seat<'_>) {
     }
 }
 
-/// The beginning of a text, at most about `most` characters, and whether it is all of it.
-fn beginning(text: &str, most: usize) -> (&str, bool) {
-    match text.char_indices().nth(most) {
-        // At the end of a line, if there is one.
-        Some((at, _)) => (&text[..text[..at].rfind('\n').unwrap_or(at)], false),
-        None => (text, true),
-    }
-}
-
 /// The champion of each class, with the reason.
 fn champions(h: &mut Html, seat: &Seat<'_>) {
     for champion in &seat.target.champions {
@@ -147,9 +139,9 @@ fn champions(h: &mut Html, seat: &Seat<'_>) {
 fn failures(h: &mut Html, seat: &Seat<'_>, most: Texts) {
     let mut is_short = false;
     let mut explain = |h: &mut Html, text: &'_ str| {
-        let (shown, is_all) = beginning(text, most.characters);
+        let (shown, is_all) = shortened_lines(text, most.characters);
         is_short |= !is_all;
-        h.leaf("pre", &[], format!("{shown}{}", if is_all { "" } else { "\n..." }));
+        h.leaf("pre", &[], shown);
     };
     let failed = || seat.target.shapes.iter().filter(|shape| level(shape) == Level::Failed);
     for shape in failed().take(most.failures) {
@@ -181,17 +173,5 @@ fn failures(h: &mut Html, seat: &Seat<'_>, most: Texts) {
     }
     if is_short || more > 0 {
         h.leaf("p", &[("class", &"s")], format!("`kforge report --kernel {}` shows all of it.", seat.kernel.name));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_texts_are_cut_at_the_end_of_a_line() {
-        assert_eq!(beginning("one\ntwo\nthree", 9), ("one\ntwo", false));
-        assert_eq!(beginning("äöü", 2), ("äö", false));
-        assert_eq!(beginning("äöü", 3), ("äöü", true));
     }
 }

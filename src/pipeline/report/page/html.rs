@@ -8,9 +8,11 @@
 //! |---|---|---|
 //! | `&`, `<`, `>`, `"`, `'` | a reference | they are syntax |
 //! | a control character, except line feed and tab | U+FFFD | HTML has no such characters |
-//! | a mark or an override of direction | `\u{202e}` | it would turn what follows it around |
+//! | another hidden character ([`is_hidden`]) | `\u{202e}` | it would turn what follows it around, or hide |
 
 use std::fmt::{Display, Write};
+
+use kforge_foundation::base::is_hidden;
 
 /// Elements whose end tags HTML lets a writer leave out where another such element, or the end of the parent, follows. A table has thousands.
 const NO_END: [&str; 8] = ["td", "th", "tr", "li", "dt", "dd", "thead", "tbody"];
@@ -135,9 +137,7 @@ fn escape(out: &mut String, text: &str) {
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
             _ if c.is_control() => out.push('\u{fffd}'),
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-            }
+            _ if is_hidden(c) => out.extend(c.escape_unicode()),
             _ => out.push(c),
         }
     }

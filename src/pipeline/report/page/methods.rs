@@ -6,7 +6,10 @@ use super::plot::{self, Axis, Dot};
 use super::seat::Seat;
 use super::table::{forest, number, section};
 use super::units::digits;
+use crate::plan::kernels::MARGIN;
 use crate::report::document::{MethodReport, MethodShapeReport};
+use kforge_numerics::measure::attribute::WITHOUT;
+use kforge_numerics::measure::paired::answer_of;
 use kforge_types::record::params::{Fate, Shown};
 
 /// The section; nothing if no champion uses a method. At most so many shapes of each method are shown, and none where that is one.
@@ -100,6 +103,9 @@ fn at_shape(h: &mut Html, axis: &Axis, one: &MethodShapeReport) {
     h.leaf("td", &[], format!("at {}", one.shape));
     number(h, format!("{} %", share(median)));
     number(h, format!("{} to {} %", share(low), share(high)));
-    h.leaf("td", &[("colspan", &2)], if one.orders_disagree.is_some() { "the two orders disagree" } else { "" });
+    let disagree = one.orders_disagree.is_some();
+    let why = if disagree { ", because the two orders disagree" } else { "" };
+    let answer = answer_of(median, (low, high), disagree, MARGIN).name();
+    h.leaf("td", &[("colspan", &2)], format!("{WITHOUT}{answer}{why}"));
     h.open("td", &[], |h| plot::interval(h, axis, median, Some((low, high)), Dot::Diamond));
 }

@@ -6,7 +6,9 @@ use super::plot::{self, Axis, Dot};
 use super::seat::Seat;
 use super::table::{forest, number, section};
 use super::units::number as shown;
+use crate::plan::kernels::MARGIN;
 use kforge_numerics::measure::interval::ratio_interval;
+use kforge_numerics::measure::paired::answer_of;
 use kforge_types::record::Verdict;
 
 /// The nearest rivals of a champion at a shape that are shown.
@@ -18,7 +20,7 @@ struct Comparison {
     against: String,
     ratio: f64,
     ends: Option<(f64, f64)>,
-    how: &'static str,
+    how: String,
     dot: Dot,
 }
 
@@ -36,7 +38,7 @@ pub(super) fn speedups(h: &mut Html, seats: &[Seat<'_>], most: usize) {
     let axis = Axis::logarithmic(values, 1.0);
     let about = "How many times as fast the champion is, with intervals of 95 %. \
                  ● over the declared start, ○ over rivals, ◆ over baselines; the line is parity. Comparisons by medians hold nothing of what differs between \
-                 two sessions of measurement; pairs do.";
+                 two sessions of measurement; pairs do, and say whether the other is slower, faster or same at a margin of 1 %.";
     section(h, "speedups", "Speed-ups", about, |h| {
         if seats.iter().any(|seat| seat.times().len() > most) {
             let only = "Only the bench shapes where champions take longest; report.json has all.";
@@ -72,7 +74,7 @@ fn row(h: &mut Html, axis: &Axis, one: &Comparison) {
     h.leaf("td", &[], &one.shape);
     number(h, shown(one.ratio));
     number(h, one.ends.map_or("unknown".into(), |(low, high)| format!("{} to {}", shown(low), shown(high))));
-    h.leaf("td", &[], one.how);
+    h.leaf("td", &[], &one.how);
     h.open("td", &[], |h| plot::interval(h, axis, one.ratio, one.ends, one.dot));
 }
 
@@ -85,7 +87,7 @@ fn comparisons(seat: &Seat<'_>, most: usize) -> Vec<Comparison> {
         let shape = time.shape.as_str();
         let versus = target.champion_at(shape).map(|champion| champion.versus.as_slice()).unwrap_or_default();
         let versus: Vec<_> = versus.iter().filter(|one| one.shape == shape).collect();
-        let of = |against: String, ratio: f64, ends: Option<(f64, f64)>, how: &'static str, dot: Dot| Comparison {
+        let of = |against: String, ratio: f64, ends: Option<(f64, f64)>, how: String, dot: Dot| Comparison {
             shape: shape.into(),
             against,
             ratio,
@@ -93,36 +95,40 @@ fn comparisons(seat: &Seat<'_>, most: usize) -> Vec<Comparison> {
             how,
             dot,
         };
-        let how = |disputed: bool| if disputed { "pairs, whose orders disagree" } else { "pairs" };
+        let how = |ratio: f64, (low, high): (f64, f64), disputed: bool| {
+            let answer = answer_of(ratio - 1.0, (low - 1.0, high - 1.0), disputed, MARGIN);
+            let why = if disputed { ", because the two orders disagree" } else { "" };
+            format!("pairs: {}{why}", answer.name())
+        };
         if let Some(start) = declared.filter(|start| *start != time.variant && !target.fails(start)) {
             let name = format!("declared start {start}");
             let paired = versus.iter().find(|one| one.variant == start);
             match paired {
                 Some(one) => {
-                    let how = how(one.orders_disagree.is_some());
+                    let how = how(one.ratio, one.interval, one.orders_disagree.is_some());
                     found.push(of(name, one.ratio, Some(one.interval), how, Dot::Filled));
                 }
                 None => found.extend(
                     by_medians(seat, shape, start, time)
-                        .map(|(ratio, ends)| of(name, ratio, ends, "medians", Dot::Filled)),
+                        .map(|(ratio, ends)| of(name, ratio, ends, "medians".into(), Dot::Filled)),
                 ),
             }
         }
         let mut rivals: Vec<_> = versus.iter().filter(|one| Some(one.variant.as_str()) != declared).collect();
         rivals.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
         for one in rivals.into_iter().take(RIVALS) {
-            let how = how(one.orders_disagree.is_some());
+            let how = how(one.ratio, one.interval, one.orders_disagree.is_some());
             found.push(of(format!("rival {}", one.variant), one.ratio, Some(one.interval), how, Dot::Hollow));
         }
         let baselines = target.baselines.iter().filter(|one| one.shape == shape && one.variant == time.variant);
         for one in baselines.filter(|one| !matches!(one.rating.verdict, Verdict::Fail(_))) {
             if let Some(ratio) = one.rating.ratio {
-                let ends = Some((ratio.low, ratio.high));
+                let ends = (ratio.low, ratio.high);
                 found.push(of(
                     format!("baseline {}", one.baseline),
                     ratio.median,
-                    ends,
-                    how(ratio.disputed),
+                    Some(ends),
+                    how(ratio.median, ends, ratio.disputed),
                     Dot::Diamond,
                 ));
             }

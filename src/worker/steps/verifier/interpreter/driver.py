@@ -169,11 +169,11 @@ def explained(kernel, error):
         said = f": {text}" if str(error) else ""
         return finding("assertion", f"assertion failed{said}, at {at}", kernel.pair(error)), None
     if isinstance(error, AssertionError) and function == "materialize_pointers":
-        return finding("trap", f"a tensor descriptor is wrong: {text}, at {at}", kernel.pair(error)), None
+        return finding("raised", f"a tensor descriptor is wrong: {text}, at {at}", kernel.pair(error)), None
     if not own and file == kernel.interpreter.__file__:
         # The interpreter itself failed, which may be its own lack.
         return None, f"{name} in Triton's interpreter ({text}) at {at}"
-    return finding("trap", f"{name}: {text}, at {at}", kernel.pair(error)), None
+    return finding("raised", f"{name}: {text}, at {at}", kernel.pair(error)), None
 
 
 def finding(kind, message, line=None):
@@ -261,7 +261,7 @@ def main():
         kernel.read()
     except Refused as error:
         line = kernel.pair(error.__cause__) if error.__cause__ else None
-        reports.send({"finding": {"trial": 0, "finding": finding("trap", str(error), line)}})
+        reports.send({"finding": {"trial": 0, "finding": finding("raised", str(error), line)}})
         return
     for at, one in enumerate(asked["runs"]):
         signal.setitimer(signal.ITIMER_REAL, asked["limit"])
