@@ -337,6 +337,7 @@ fn an_observation_of_this_machine_refuses_the_bundle_that_says_otherwise() {
 }
 
 #[test]
+#[ignore = "second tier: compiles for the emulator"]
 fn a_claimed_pass_of_what_the_emulator_says_is_wrong_is_an_error() {
     let lab = Lab::new(&machine())
         .manifest("[targets.h]", "[targets.cpu]\n\n[targets.h]")
