@@ -288,11 +288,13 @@ impl Reader<'_> {
         }
         if !text.value.contains("::") {
             let error = text.place.error("manifest.reference", format!("`{text}` is not a reference"));
-            self.found.push(
-                error
-                    .expected("`builtin:name`, `file.py::function` or `file.cpp::function`")
-                    .hint(format!("for a built-in operator write `builtin:{text}`")),
-            );
+            let is_name = text.value.chars().all(|c| c.is_alphanumeric() || c == '_');
+            let hint = match is_name {
+                true => format!("for a built-in operator write `builtin:{text}`"),
+                false => "a formula is `{ builtin = \"elementwise\", OUTPUT = \"FORMULA\" }`".into(),
+            };
+            let expected = "`builtin:name`, `file.py::function` or `file.cpp::function`";
+            self.found.push(error.expected(expected).hint(hint));
             return None;
         }
         let (file, function) = self.function(&text, &[".py", ".cpp", ".cc"])?;

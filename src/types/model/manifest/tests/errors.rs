@@ -220,6 +220,13 @@ const VALUES: [Case; 50] = [
     ),
     (
         "reference = \"builtin:rms_norm\"",
+        "reference = \"y = 2 * x\"",
+        "manifest.reference",
+        "\"y = 2 * x\"",
+        "a formula is `{ builtin = \"elementwise\"",
+    ),
+    (
+        "reference = \"builtin:rms_norm\"",
         "reference = \"ref.rs::f\"",
         "manifest.function",
         "\"ref.rs::f\"",
