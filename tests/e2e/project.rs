@@ -236,7 +236,7 @@ impl Project {
     }
 }
 
-/// The text of a report without the provenance of its results.
+/// The text of a report without the provenance of its results, and without the time of an earlier version, which only a home that timed it knows.
 pub(crate) fn results(text: &str) -> String {
     let mut report: Value = serde_json::from_str(text).unwrap();
     report.as_object_mut().unwrap().remove("built");
@@ -246,6 +246,7 @@ pub(crate) fn results(text: &str) -> String {
     targets.for_each(|target| {
         let target = target.as_object_mut().unwrap();
         target.remove("observed");
+        target.remove("earlier");
         let times = target.get_mut("times").and_then(Value::as_array_mut).into_iter().flatten();
         times.filter_map(|time| time["seen"].as_object_mut()).for_each(|seen| drop(seen.remove("standing")));
     });
