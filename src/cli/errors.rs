@@ -151,6 +151,9 @@ fn helps(error: &Error) -> Vec<String> {
         Error::NotShown(NotShown::NotBuilt { .. }) => {
             vec!["build it first; `--workspace` shows all results of the last build".into()]
         }
+        Error::NotShown(NotShown::Foreign(_)) => {
+            vec!["name another file with `--html PATH`, or remove this one".into()]
+        }
         Error::NotShown(NotShown::Nothing) => vec!["build it first, or widen the selection".into()],
         Error::History(HistoryError::None(NoHistory::NoBundle | NoHistory::NoCommit)) => {
             vec!["`kforge evidence export` writes a bundle beside a manifest; commit it".into()]

@@ -101,6 +101,7 @@ impl From<&Error> for Exit {
             }
             Error::NotShown(NotShown::Interrupted(error)) => Exit::from(&**error),
             Error::NotShown(NotShown::Share(_)) => Exit::Usage,
+            Error::NotShown(NotShown::Foreign(_)) => Exit::NotBuilt,
             Error::NotShown(_) | Error::NoSuchKind(_) => Exit::NothingSelected,
             Error::History(
                 HistoryError::Nothing(_) | HistoryError::None(NoHistory::NoBundle | NoHistory::NoCommit),

@@ -127,6 +127,10 @@ struct BaseSeat {
 /// [`DiffError`]; the revision cannot be checked out; or a state cannot be planned.
 pub fn diff(session: &Session, request: &DiffRequest) -> Result<Vec<DiffDocument>, Error> {
     let session = &session.without_network();
+    if !request.shapes.is_empty() {
+        let words = SelectionArgs { shapes: request.shapes.clone(), ..selection(request) };
+        session.select(&session.workspace_and_warnings()?.0, &words)?;
+    }
     let base = request.base.as_ref().map(|word| at_revision(session, request, word)).transpose()?;
     let everything = session.look(&selection(request), Goal::Build)?;
     let last = LastRequest::last(&everything.opened.target);

@@ -6,7 +6,7 @@ mod stale;
 pub(crate) use listings::listings;
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::build::report::{is_interrupted, last};
@@ -18,7 +18,7 @@ use kforge_foundation::base::files::write_if_changed;
 use kforge_numerics::measure::score::Form;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::page::listings::{Listing, Listings, Place, sidecar};
-use kforge_pipeline::report::page::page_beside;
+use kforge_pipeline::report::page::{page, page_beside};
 use kforge_pipeline::report::provenance::{BuiltReport, SelectedReport};
 use kforge_pipeline::report::score::{NoScores, Scores, scores};
 use kforge_project::workspace::select::SelectionArgs;
@@ -88,6 +88,9 @@ pub enum NotShown {
     /// There is nothing to score, or nothing to compare with.
     #[error(transparent)]
     NoScores(#[from] NoScores),
+    /// Where a page would be written, there is a file that kforge did not write.
+    #[error("`{}` is no page of kforge, so it is not replaced by the page beside the report", .0.display())]
+    Foreign(PathBuf),
 }
 
 /// The results of the last build of the current workspace.
@@ -133,20 +136,27 @@ pub fn write_page(session: &Session, report: &Report, path: Option<&Path>) -> Re
     Ok(path)
 }
 
-/// Writes the page of a report to a path, and what was found of its variants to a page beside it. Returns the paths of both, as far as there are two.
+/// Writes the page of a report to a path, and what was found of its variants to a page beside it. Returns the paths of both, as far as there are two. Beside a
+/// pipe or a device, nothing is written.
 pub(crate) fn write_pages(
     report: &Report,
     of: BTreeMap<Place, Vec<Listing>>,
     path: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
+    if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        std::fs::write(path, page(report)).map_err(Error::write(path))?;
+        return Ok(vec![path.to_path_buf()]);
+    }
     let beside = sidecar_of(path);
     let file = beside.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let listings = Listings { file, of };
     let second = sidecar(report, &listings);
     match &second {
+        Some(_) if is_foreign(&beside) => return Err(NotShown::Foreign(beside).into()),
         Some(text) => {
             write_if_changed(&beside, text.as_bytes()).map_err(Error::write(&beside))?;
         }
+        None if is_foreign(&beside) => {}
         None => remove(&beside)?,
     }
     write_if_changed(path, page_beside(report, &listings).as_bytes()).map_err(Error::write(path))?;
@@ -156,6 +166,15 @@ pub(crate) fn write_pages(
 /// The page beside that of a report.
 pub(crate) fn sidecar_of(path: &Path) -> PathBuf {
     path.with_extension(SIDECAR)
+}
+
+/// Whether there is a file that is not a page of kforge. The titles of these name kforge, and stand at their beginning.
+fn is_foreign(path: &Path) -> bool {
+    let Ok(file) = std::fs::File::open(path) else { return false };
+    let mut start = vec![];
+    let read = file.take(2048).read_to_end(&mut start);
+    let start = String::from_utf8_lossy(&start);
+    read.is_ok() && !(start.starts_with("<!doctype html>") && start.contains("kforge"))
 }
 
 /// Removes what an earlier report wrote beside its page.

@@ -75,6 +75,7 @@ fn one_variant_is_compared_with_the_champion_and_none_with_the_first() {
     let text = said(&lab, &["diff", "k", "V=3"], 4);
     assert!(text.contains("has no variant `V=3`") && text.contains("one of `V=1`, `V=2`, `V=4`"), "{text}");
     assert!(said(&lab, &["diff", "l", "V=1"], 4).contains("`l`"));
+    assert!(said(&lab, &["diff", "k", "V=1", "V=2", "--shape", "nope"], 4).contains("no shape matches `nope`"));
     assert!(said(&lab, &["diff", "k", "--target", "cpu", "V=1"], 4).contains("has no kernel `k` for this selection"));
 }
 

@@ -46,6 +46,13 @@ fn a_page_finds_the_disassembly_of_the_champion_and_of_what_it_is_compared_with_
     run(&lab, &["report", "--html", "a b.html"], 0);
     assert!(fs::read_to_string(lab.project.root().join("a b.html")).unwrap().contains("a%20b.sass.html#k"));
     assert_eq!(fs::read_to_string(lab.project.root().join("a b.sass.html")).unwrap(), beside);
+    // It replaces no file of somebody else, and puts nothing beside a device.
+    lab.project.write("mine.sass.html", "mine");
+    let said = run(&lab, &["report", "--html", "mine.html"], 101);
+    assert!(said.contains("mine.sass.html` is no page of kforge") && !lab.project.root().join("mine.html").exists());
+    assert_eq!(fs::read_to_string(lab.project.root().join("mine.sass.html")).unwrap(), "mine");
+    run(&lab, &["report", "--html", "/dev/null"], 0);
+    assert!(!std::path::Path::new("/dev/null.sass.html").exists());
     assert!(!run(&lab, &["report", "--html", "-"], 0).contains("sass.html"), "what is printed has nothing beside it");
 }
 

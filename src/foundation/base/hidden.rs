@@ -6,7 +6,7 @@
 //! | control characters, except line feed and tab | terminals obey them |
 //! | marks, embeddings, overrides and isolates of direction | what follows is shown in another order |
 //! | separators of lines and paragraphs | some readers end a line there, others do not |
-//! | other format characters without a form, such as spaces of no width and tags | two texts that differ look alike |
+//! | spaces of no width, soft hyphens, annotations and tags | two texts that differ look alike |
 //!
 //! Joiners (U+200C, U+200D) stay: scripts and emoji need them.
 

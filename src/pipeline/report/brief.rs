@@ -11,7 +11,7 @@ use super::failure::FailureReport;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::rounds_text;
 use super::text::variant;
-use super::wrong::Told;
+use super::wrong::{Told, UntriedReport};
 use kforge_foundation::base::count;
 use kforge_types::record::Verdict;
 use kforge_types::record::observation::witness;
@@ -286,6 +286,9 @@ fn write_failed(out: &mut String, kernel: &KernelReport, target: &TargetReport) 
     what.extend(failures.iter().take(NAMED).map(FailureReport::line));
     if failures.len() > NAMED {
         what.push(count((failures.len() - NAMED) as u64, "more reason"));
+    }
+    if wrong.is_empty() {
+        what.extend(target.untried.and_then(UntriedReport::alone));
     }
     let name = paint(BOLD, &name(kernel, target));
     let _ = writeln!(out, "  {} {name} on {}: {}", paint(BAD, "fail"), target.target, what.join("; "));

@@ -167,7 +167,14 @@ impl TargetReport {
         self.overtaken.retain(|of| takes(&of.shape));
         self.baselines.retain(|of| takes(&of.shape));
         self.champions.iter_mut().for_each(|of| of.versus.retain(|versus| takes(&versus.shape)));
-        self.methods.iter_mut().for_each(|of| of.shapes.retain(|saving| takes(&saving.shape)));
+        self.methods.iter_mut().for_each(|of| {
+            let compared = of.shapes.len();
+            of.shapes.retain(|saving| takes(&saving.shape));
+            // What a method is worth at other shapes is not said of these.
+            if compared > 0 && of.shapes.is_empty() {
+                of.attribution = None;
+            }
+        });
         self.rooflines.retain_mut(|of| {
             of.achieved.retain(|shape, _| takes(shape));
             if of.shape.as_deref().is_none_or(takes) {

@@ -12,7 +12,7 @@ use super::document::{
 use super::duration::duration;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::reach::{self, too_small};
-use super::wrong::Told;
+use super::wrong::{Told, UntriedReport};
 use super::{baselines, provenance, rounds_text};
 use kforge_foundation::base::count;
 use kforge_types::record::observation::witness;
@@ -78,6 +78,8 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now
         let _ = write!(out, "  {}{types} on {}", paint(BOLD, &kernel.name), paint(BOLD, &target.target));
         if let Some(Told { who, what, why, untried }) = Told::of(target) {
             let _ = write!(out, ": {who} {}{why}{untried}", paint(BAD, what));
+        } else if let Some(untried) = target.untried.and_then(UntriedReport::alone) {
+            let _ = write!(out, ": {untried}");
         }
         out.push('\n');
         write_target(out, target, failures, now, detailed);

@@ -66,11 +66,12 @@ impl Told {
         );
         let reasons: BTreeSet<Option<&str>> = failing().map(ShapeReport::not_run).collect();
         let mixed = reasons.contains(&None) && reasons.len() > 1;
-        let what = match (reasons.iter().all(Option::is_none), mixed, number) {
-            (true, _, 1) => "is wrong",
-            (true, ..) => "are wrong",
+        // Of a report of other shapes than those that failed, only the number is known.
+        let what = match (reasons.iter().all(Option::is_none), mixed || reasons.is_empty(), number) {
             (_, true, 1) => "fails",
             (_, true, _) => "fail",
+            (true, _, 1) => "is wrong",
+            (true, ..) => "are wrong",
             (.., 1) => "does not run",
             _ => "do not run",
         };
@@ -83,6 +84,12 @@ impl Told {
 }
 
 impl UntriedReport {
+    /// As a sentence of its own; none if every variant was tried at some shape.
+    pub(super) fn alone(self) -> Option<String> {
+        let verb = if self.none == 1 { "was" } else { "were" };
+        (self.none > 0).then(|| format!("{} of {} {verb} not tried", self.none, count(self.all, "variant")))
+    }
+
     /// As the end of a line.
     fn line(self) -> String {
         let were = |number: u64| if number == 1 { "was" } else { "were" };
@@ -171,6 +178,8 @@ mod tests {
         assert_eq!(two(Some(raised), Some(crash)), "2 of 2 variants do not run");
         assert_eq!(two(Some(raised), None), "2 of 2 variants fail");
         assert_eq!(told(vec![], (2, 2, 0), None), "");
+        // A report of other shapes than those that failed.
+        assert_eq!(told(vec![], (4, 2, 2), None), "2 of 4 variants fail");
         // An earlier kforge recorded only that the launch was refused.
         let refused = ShapeReport { refused: true, ..shape("A=1", None) };
         assert_eq!(told(vec![refused], (1, 0, 1), None), "1 of 1 variant does not run: the launch is refused");
@@ -183,6 +192,8 @@ mod tests {
         assert_eq!(of(None), "1 variant is wrong");
         assert_eq!(of(untried(3, 4)), "1 of 8 variants is wrong; 3 were not tried, 4 not at every shape");
         assert_eq!(of(untried(1, 0)), "1 of 8 variants is wrong; 1 was not tried");
+        let alone = |none| UntriedReport { all: 8, none, partly: 1 }.alone();
+        assert_eq!((alone(1), alone(0)), (Some("1 of 8 variants was not tried".into()), None));
         assert_eq!(of(untried(0, 2)), "1 of 8 variants is wrong; 2 were not tried at every shape");
     }
 

@@ -10,7 +10,7 @@ use kforge_foundation::base::{Diagnostic, Severity};
 const CHECK_NAMES: [&str; 2] = ["got", "want"];
 
 /// Names that have a meaning in expressions besides the names that an operator declares.
-const RESERVED: [&str; 18] = [
+const RESERVED: [&str; 17] = [
     "and",
     "or",
     "not",
@@ -25,11 +25,13 @@ const RESERVED: [&str; 18] = [
     "target",
     "arch",
     "role",
-    "init",
     SM_COUNT,
     OCCUPANCY,
     "tolerance",
 ];
+
+/// Names that a shape gives a meaning where it binds dims and params. A tensor may have them.
+const OF_SHAPES: [&str; 1] = ["init"];
 
 /// Whether a name has the form of a name in expressions.
 fn is_identifier(name: &str) -> bool {
@@ -45,7 +47,15 @@ fn is_reserved(name: &str) -> bool {
 
 /// Whether an operator can declare a dim, tensor or param of this name.
 pub fn is_free_name(name: &str) -> bool {
-    is_identifier(name) && !is_reserved(name)
+    is_identifier(name) && !is_reserved(name) && !OF_SHAPES.contains(&name)
+}
+
+/// The error for a dim or param that a shape could not bind.
+fn unbindable((kind, name): &(&'static str, &Text)) -> Option<Diagnostic> {
+    (matches!(*kind, "dim" | "param") && OF_SHAPES.contains(&name.value.as_str())).then(|| {
+        let error = name.place.error("manifest.name", format!("`{name}` is reserved"));
+        error.expected(format!("another name for a {kind}: in shapes, `{name}` states where values of inputs are"))
+    })
 }
 
 /// The error for a name that expressions cannot use, or that already has a meaning there.
@@ -100,6 +110,7 @@ pub(super) fn declared(operator: &Operator) -> Vec<(&'static str, &Text)> {
 pub(in crate::model) fn operator(operator: &Operator) -> Vec<Diagnostic> {
     let names = declared(operator);
     let mut found: Vec<Diagnostic> = names.iter().filter_map(|(_, name)| identifier(name)).collect();
+    found.extend(names.iter().filter_map(unbindable));
     found.extend(duplicates(names));
     if !operator.partial {
         expressions(operator, &mut found);

@@ -59,7 +59,7 @@ const STRUCTURE: [Case; 25] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 50] = [
+const VALUES: [Case; 51] = [
     (
         "params.eps = { dtype = \"f32\", value = 1e-6 }",
         "params.eps = { dtype = \"i32\", value = inf }",
@@ -300,10 +300,10 @@ const NAMES: [Case; 36] = [
     ),
     (
         "outputs.y = {",
-        "inputs.init = { dtype = \"T\", shape = [] }\noutputs.y = {",
+        "params.init = { dtype = \"f32\", value = 1 }\noutputs.y = {",
         "manifest.name",
         "init",
-        "nothing else",
+        "another name for a param",
     ),
     (
         "block = [\"BLOCK\"]",

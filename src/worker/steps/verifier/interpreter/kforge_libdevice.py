@@ -81,7 +81,9 @@ def logb(x):
 
 def gamma(x):
     negative = x == -np.inf
-    return np.where(x == 0, np.copysign(np.inf, x), np.where(negative, np.nan, GAMMA(np.where(negative, 1.0, x))))
+    # Below this, the reciprocal overflows.
+    tiny = np.abs(x) < 2.0**-1024
+    return np.where(tiny, np.copysign(np.inf, x), np.where(negative, np.nan, GAMMA(np.where(negative | tiny, 1.0, x))))
 
 
 GAMMA = each(math.gamma)
@@ -97,12 +99,12 @@ def quantile(p):
 
 
 def erfinv(x):
-    # Half of 1 + x loses the low bits of a small x, so small values begin with the first term of the series and are improved by Newton's method.
+    # Half of 1 - x loses the low bits of a small x, so small values begin with the first term of the series and are improved by Newton's method.
     small = np.abs(x) < 0.5
     y = np.where(small, x, 0.0) * (math.sqrt(math.pi) / 2)
     for _ in range(6):
         y = y - (ERF(y) - np.where(small, x, 0.0)) * (math.sqrt(math.pi) / 2) * np.exp(y * y)
-    return np.where(small, y, quantile((1.0 + x) / 2) / math.sqrt(2))
+    return np.where(small, y, np.copysign(quantile((1.0 - np.abs(x)) / 2) / math.sqrt(2), x))
 
 
 def fdim(x, y):
