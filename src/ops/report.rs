@@ -172,7 +172,7 @@ pub(crate) fn sidecar_of(path: &Path) -> PathBuf {
 fn is_foreign(path: &Path) -> bool {
     let Ok(file) = std::fs::File::open(path) else { return false };
     let mut start = vec![];
-    let read = file.take(2048).read_to_end(&mut start);
+    let read = file.take(1 << 16).read_to_end(&mut start);
     let start = String::from_utf8_lossy(&start);
     read.is_ok() && !(start.starts_with("<!doctype html>") && start.contains("kforge"))
 }
