@@ -9,6 +9,7 @@ mod method;
 
 use std::collections::BTreeSet;
 
+use crate::build::report::last;
 use crate::session::build::{Packages, Ready};
 use crate::session::plan::Looking;
 use crate::session::request::LastRequest;
@@ -20,7 +21,7 @@ use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::arguments::Arguments;
 use kforge_pipeline::report::choice::Choice;
 use kforge_pipeline::report::explanation::ArgumentsOf;
-use kforge_pipeline::report::kernel::KernelDocument;
+use kforge_pipeline::report::kernel::{KernelDocument, LastChoice};
 use kforge_pipeline::report::method::MethodUse;
 use kforge_project::workspace::select::SelectionArgs;
 
@@ -95,11 +96,30 @@ pub fn explain(session: &Session, request: &ExplainRequest) -> Result<Explained,
             (None, Some(uses)) => Some(Explained::Method { id: what.into(), entry: None, uses }),
             (None, None) => None,
         };
-        if let Some(found) = first(session, request, named)? {
+        if let Some(mut found) = first(session, request, named)? {
+            // Whoever names a selection asks about its plan only.
+            if let (Explained::Kernel(kernels), true) = (&mut found, request.words == SelectionArgs::default()) {
+                add_last_build(session, kernels);
+            }
             return Ok(found);
         }
     }
     step(session, request)
+}
+
+/// Adds what the last build selected where nothing is selected now. A report that cannot be read leaves the answer as it is; `kforge report` says why.
+fn add_last_build(session: &Session, kernels: &mut [KernelDocument]) {
+    let open = |kernel: &KernelDocument| kernel.seats.iter().any(|seat| seat.choices.is_empty());
+    if !kernels.iter().any(open) {
+        return;
+    }
+    let report = session.workspace().ok().and_then(|workspace| last(session, &workspace).ok());
+    let Some(report) = report else { return };
+    for kernel in kernels {
+        for seat in kernel.seats.iter_mut().filter(|seat| seat.choices.is_empty()) {
+            seat.last_build = LastChoice::of(&report, &kernel.package, &kernel.kernel, (&seat.target, &seat.types));
+        }
+    }
 }
 
 /// A plan with its known results.

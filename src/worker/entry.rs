@@ -19,7 +19,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -28,7 +27,7 @@ use super::serve;
 use super::steps::Dispatch;
 use kforge_cuda::device;
 use kforge_emulator::RunError;
-use kforge_foundation::process::limits;
+use kforge_foundation::process::{exec_when_not_busy, limits};
 use kforge_harness::confine::{self, Confinement};
 use kforge_harness::message::{Places, Response};
 use kforge_harness::runner::{self, RunTrials};
@@ -95,7 +94,7 @@ fn become_confined(args: &[OsString]) -> io::Error {
     // Most of these programs are compilers, which repeat their machine code more often this way.
     confine::fix_addresses();
     match keep(confinement).and_then(|keep| confine::confine(&keep)) {
-        Ok(_) => std::process::Command::new(program).args(args).exec(),
+        Ok(_) => exec_when_not_busy(std::process::Command::new(program).args(args)),
         Err(e) => e,
     }
 }

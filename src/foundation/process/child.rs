@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{Command, End, family};
+use super::{Command, End, family, when_not_busy};
 
 /// A running child. Dropping it kills the child and all its descendants.
 pub(super) struct Child {
@@ -56,7 +56,7 @@ impl Child {
         for fd in &command.inherited {
             fcntl_setfd(fd, FdFlags::empty())?;
         }
-        let started = expression.start();
+        let started = when_not_busy(|| expression.start());
         for fd in &command.inherited {
             fcntl_setfd(fd, FdFlags::CLOEXEC)?;
         }

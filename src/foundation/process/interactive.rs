@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
+use super::when_not_busy;
+
 /// Runs a program to its end with `input` as its standard input. Returns how it ended and what it wrote to standard output.
 ///
 /// Unlike other children, it stays in the group of this process, because a program in another group may not read from the terminal, and it shares standard
@@ -20,7 +22,7 @@ pub fn interactive(
 ) -> io::Result<(ExitStatus, Vec<u8>)> {
     let mut command = Command::new(program);
     command.args(args).env_clear().envs(environment).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn()?;
+    let mut child = when_not_busy(|| command.spawn())?;
     let stdin = child.stdin.take();
     let output = std::thread::scope(|scope| {
         scope.spawn(move || {

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::unix::process::CommandExt;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -61,7 +60,7 @@ pub fn exec_main(args: &[OsString]) -> io::Error {
         _ => return io::Error::other("the limits are not as `process::Limits` writes them"),
     };
     match limits.apply() {
-        Ok(()) => std::process::Command::new(program).args(args).exec(),
+        Ok(()) => super::exec_when_not_busy(std::process::Command::new(program).args(args)),
         Err(e) => e,
     }
 }

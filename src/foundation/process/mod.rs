@@ -5,6 +5,7 @@
 //! which is slow in a large process. For the same reason nothing runs between fork and exec. If a child needs resource limits or must end with its parent,
 //! kforge starts a small process of its own: [`limits::exec_main`] sets the limits there and then becomes the program.
 
+mod busy;
 mod capture;
 mod channels;
 mod child;
@@ -17,6 +18,7 @@ mod resource_limits;
 mod run;
 mod line_protocol;
 
+pub use busy::{exec_when_not_busy, when_not_busy};
 pub use capture::Captured;
 pub use channels::look_for;
 pub use command::Command;

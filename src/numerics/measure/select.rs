@@ -311,6 +311,7 @@ fn provisional(
         provisional: true,
         because,
         gain: None,
+        ties: vec![],
     }
 }
 
@@ -407,8 +408,9 @@ fn timed(
         0 => because,
         n => format!("{because}; undecided: the two orders disagree about {n} of them"),
     };
+    let ties = running.iter().map(|c| c.order).filter(|order| *order != champion).collect();
     let (class, shapes) = (class.into(), shapes.to_vec());
-    Champion { class, shapes, variant: Some(champion), provisional: false, because, gain: None }
+    Champion { class, shapes, variant: Some(champion), provisional: false, because, gain: None, ties }
 }
 
 /// The number of contenders that may be correct on a class and have no full timing there: nobody timed them, few samples showed them to be slower, or the timing

@@ -14,7 +14,8 @@ use super::orders::Comparison;
 use super::select::{SelectInputs, at_shape, correct_on, may_be_correct_at, shape_time};
 use super::stats::Paired;
 use kforge_types::record::params::{
-    Champion, Contender, Gain, Nomination, Nominees, Overtaken, SelectParams, Shortlist, Stays, split_class,
+    Champion, Contender, Gain, Nomination, Nominees, Overtaken, SelectParams, Shortlist, Stays, UndecidedPairs,
+    split_class,
 };
 
 /// The bench shapes of a class.
@@ -71,6 +72,8 @@ struct Want {
     shape: u32,
     winner: u32,
     gain: Gain,
+    /// The others that tie for fastest at the shape, in declaration order.
+    ties: Vec<u32>,
 }
 
 /// The pairs of X, as A, and Y at a shape, if there are enough for an interval.
@@ -113,7 +116,9 @@ fn want(class: usize, champion: &Champion, shape: u32, params: &SelectParams, kn
         tied: running.len().max(1) as u32,
         pinned: pinned.is_some(),
     };
-    Some(Want { class, shape, winner: winner.order, gain })
+    let mut ties: Vec<u32> = running.iter().map(|(c, _)| c.order).filter(|order| *order != winner.order).collect();
+    ties.sort_unstable();
+    Some(Want { class, shape, winner: winner.order, gain, ties })
 }
 
 /// What becomes of the classes if these of the shapes split.
@@ -136,6 +141,7 @@ fn divided(whole: &[Champion], wants: &[Want], params: &SelectParams, known: &Se
             base.variant = Some(heir.winner);
             base.because = heir.gain.reason("the champion of the undivided class");
             base.gain = Some(heir.gain.clone());
+            base.ties.clone_from(&heir.ties);
             split = others(heir.winner);
         }
         base.shapes = without(&split);
@@ -147,6 +153,7 @@ fn divided(whole: &[Champion], wants: &[Want], params: &SelectParams, known: &Se
             provisional: false,
             because: want.gain.reason("the champion of the undivided class"),
             gain: Some(want.gain.clone()),
+            ties: want.ties.clone(),
         }));
     }
     out
@@ -175,6 +182,7 @@ fn pinned(champion: Champion, room: &mut usize, params: &SelectParams, known: &S
             provisional: true,
             because: "pinned in kforge.lock; not timed".into(),
             gain: None,
+            ties: vec![],
         });
     }
     out.insert(0, base);
@@ -205,7 +213,13 @@ pub(super) fn divide(
         .collect();
     let mut overtaken: Vec<Overtaken> = wants[granted..]
         .iter()
-        .map(|w| Overtaken { shape: w.shape, by: w.winner, faster_by: w.gain.faster_by, because: Stays::Classes })
+        .map(|w| Overtaken {
+            shape: w.shape,
+            by: w.winner,
+            faster_by: w.gain.faster_by,
+            because: Stays::Classes,
+            pairs: None,
+        })
         .collect();
     for champion in champions.iter().filter(|c| !c.provisional) {
         let open = benched(&champion.shapes, params);
@@ -233,13 +247,20 @@ fn faster_by_medians(
     let near = at_shape(shape, params, known);
     let faster = near.into_iter().filter(|(t, c)| c.order != order && t * (1.0 + params.margin) < own && might_win(c));
     faster.into_iter().find_map(|(time, c)| {
-        let because = match compared(c.order, order, shape, params, known).map(|seen| seen.decide(params.margin)) {
+        let seen = compared(c.order, order, shape, params, known);
+        let because = match seen.as_ref().map(|seen| seen.decide(params.margin)) {
             Some(Paired::Same | Paired::Slower) => return None,
             _ if of_class.len() > 1 && divisible(&undivided.shapes, whole.len(), params).is_empty() => Stays::Classes,
             Some(_) => Stays::Undecided,
             None => Stays::Unpaired,
         };
-        Some(Overtaken { shape, by: c.order, faster_by: 1.0 - time / own, because })
+        let open = seen.filter(|_| because == Stays::Undecided);
+        let pairs = open.map(|seen| UndecidedPairs {
+            slower_by: seen.interval.0.exp_m1(),
+            interval: (seen.interval.1.exp_m1(), seen.interval.2.exp_m1()),
+            orders_disagree: seen.contested(params.margin).is_some(),
+        });
+        Some(Overtaken { shape, by: c.order, faster_by: 1.0 - time / own, because, pairs })
     })
 }
 
@@ -313,6 +334,7 @@ mod tests {
     fn a_shape_at_which_another_is_faster_gets_a_class() {
         let (params, mut known) = timed(&[&[100.0, 100.0], &[125.0, 90.0]]);
         pair(&mut known, (1, 0, 2), 0.9, 0.001);
+        assert_eq!(select(&params, &SelectInputs { pairs: BTreeMap::new(), ..known.clone() }).overtaken[0].pairs, None);
         let found = select(&params, &known);
         assert_eq!(seats(&found.champions), [("0", 0, &[0, 1][..]), ("0@2", 1, &[2])]);
         let gain = found.champions[1].gain.as_ref().unwrap();
@@ -344,12 +366,16 @@ mod tests {
         let found = select(&params, &known);
         assert_eq!((found.champions.len(), left(&found.overtaken)), (1, vec![(2, 1, Stays::Undecided)]));
         assert!((found.overtaken[0].faster_by - 0.1).abs() < 1e-9);
+        let pairs = found.overtaken[0].pairs.as_ref().unwrap();
+        assert!((pairs.slower_by + 0.1).abs() < 0.05 && !pairs.orders_disagree, "{pairs:?}");
+        assert!(pairs.interval.0 < -0.1 && pairs.interval.1 > -0.1, "{pairs:?}");
         // Where the two orders disagree, nothing is decided either.
         let first: Vec<Side> = (0..16).map(|i| if i % 2 == 0 { Side::A } else { Side::B }).collect();
         let blocks = first.iter().map(|side| vec![if *side == Side::A { -0.2 } else { -0.001 }; 2]).collect();
         known.pairs.insert((1, 0, 2), PairsObserved { blocks, first });
         let found = select(&params, &known);
         assert_eq!((found.champions.len(), left(&found.overtaken)), (1, vec![(2, 1, Stays::Undecided)]));
+        assert!(found.overtaken[0].pairs.as_ref().unwrap().orders_disagree);
         // Pairs overrule medians.
         pair(&mut known, (1, 0, 2), 1.0, 0.001);
         let found = select(&params, &known);
@@ -431,10 +457,10 @@ mod tests {
         pair_all(&params, &mut known);
         let winner = |params: &SelectParams, known: &SelectInputs| select(params, known).champions[1].clone();
         let first = winner(&params, &known);
-        assert_eq!((first.variant, first.gain.unwrap().tied), (Some(1), 2));
+        assert_eq!((first.variant, first.gain.unwrap().tied, first.ties), (Some(1), 2, vec![2]));
         params.pinned.insert("0@2".into(), "v2".into());
         let of_pin = winner(&params, &known);
-        assert_eq!(of_pin.variant, Some(2));
+        assert_eq!((of_pin.variant, of_pin.ties), (Some(2), vec![1]));
         assert!(of_pin.because.ends_with("; pinned in kforge.lock"), "{}", of_pin.because);
         params.pinned.insert("0@2".into(), "v3".into());
         assert_eq!(winner(&params, &known).variant, Some(1), "a pin does not hold against a faster one");

@@ -96,7 +96,11 @@ impl Inputs<'_, '_> {
                 .collect(),
             time: time.map(|(at, ns)| Time { shape: self.shape(at), ns }),
             rivals: rivals
-                .map(|build| self.rival(build, champion.variant.map(|order| (order, named(order))), shapes))
+                .map(|build| {
+                    let ties = champion.ties.contains(&build.variant.order);
+                    let of_champion = champion.variant.map(|order| (order, named(order)));
+                    Rival { ties, ..self.rival(build, of_champion, shapes) }
+                })
                 .collect(),
         }
     }
@@ -154,6 +158,7 @@ impl Inputs<'_, '_> {
             variant: build.label.clone(),
             held_back,
             serves,
+            ties: false,
             slower_by: (!ratios.is_empty()).then(|| geometric_mean(&ratios) - 1.0),
             pairs: shapes
                 .iter()

@@ -60,6 +60,7 @@ fn seat(packages: &Packages, ready: &Ready<'_>, known: &ReadyResult, node: &Node
         types: selected.choice.label.clone(),
         select: node.id.clone(),
         choices: choices(ready, known, &node.id).unwrap_or_default(),
+        last_build: vec![],
         baselines: baselines(ready, known, &selected),
         observed,
     })

@@ -13,6 +13,7 @@ use super::document::{
 };
 use super::failure;
 use super::messages;
+use super::missing;
 use super::provenance;
 use super::quantiles::thin;
 use super::search::SearchReport;
@@ -181,6 +182,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             report.rooflines.push(RooflineReport { variant: variant.clone(), shape, roofline, achieved });
         }
     }
+    missing::explain(&mut packages.all, steps);
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
     for (place, untried) in wrong::untried(steps, types_of) {
         let [package, kernel, target, types] = &place;

@@ -98,6 +98,9 @@ pub struct Rival {
     pub held_back: Option<HeldBack>,
     /// Whether it serves every shape of the class.
     pub serves: bool,
+    /// Whether it ties with the champion for fastest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ties: bool,
     /// Its times relative to those of the champion: their geometric mean over the shapes at which both were timed, minus one. None if they were not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slower_by: Option<f64>,
@@ -155,6 +158,7 @@ impl Rival {
             };
         }
         let mut parts = vec!["correct".to_string()];
+        parts.extend(self.ties.then(|| "ties for fastest".to_string()));
         parts.extend(self.slower_by.map(|by| format!("median {}", difference(by))));
         for pair in &self.pairs {
             parts.push(format!("in pairs at {}: {}", pair.shape, said(pair.answer(), pair.slower_by, pair.interval)));
@@ -205,7 +209,7 @@ mod tests {
     use kforge_types::record::Unknown;
 
     fn rival(variant: &str) -> Rival {
-        Rival { variant: variant.into(), held_back: None, serves: true, slower_by: None, pairs: vec![] }
+        Rival { variant: variant.into(), held_back: None, serves: true, ties: false, slower_by: None, pairs: vec![] }
     }
 
     #[test]
@@ -221,7 +225,7 @@ mod tests {
         };
         let (pairs, contested) = (paired(0.009, None), paired(0.012, Some((0.03, -0.01))));
         let rivals = vec![
-            Rival { slower_by: Some(0.02), pairs, ..rival("A=2") },
+            Rival { slower_by: Some(0.02), pairs, ties: true, ..rival("A=2") },
             Rival { held_back: held(Some(Verdict::Fail("`y` is wrong".into()))), ..rival("A=3") },
             Rival { held_back: held(Some(Verdict::Unknown(Unknown::NoDevice("none".into())))), ..rival("A=4") },
             Rival { held_back: held(None), ..rival("A=5") },
@@ -245,7 +249,7 @@ mod tests {
         let plain = anstream::adapter::strip_str(&text(&[choice])).to_string();
         let lines = [
             "  champion: A=1  7.87 us at big  (of two)",
-            "    A=2  correct; median +2.0 %; in pairs at big: undecided, +1.8 % [+0.9, +2.5]",
+            "    A=2  correct; ties for fastest; median +2.0 %; in pairs at big: undecided, +1.8 % [+0.9, +2.5]",
             "    A=3  wrong at odd: `y` is wrong",
             "    A=4  unknown: no device: none, at odd",
             "    A=5  not verified at odd",

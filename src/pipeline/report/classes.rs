@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::text::variant;
-use kforge_numerics::measure::paired::difference;
+use kforge_numerics::measure::paired::{difference, said};
 use kforge_numerics::measure::stats::Paired;
-use kforge_types::record::params::{Champion, Overtaken, Stays, split_from};
+use kforge_types::record::params::{Champion, Overtaken, Stays, UndecidedPairs, split_from};
 
 /// The shapes for which a champion is selected, as a part of a line: empty for all shapes, otherwise ` for SHAPE`, or ` for r = 2`, where `per` is the
 /// expression `r` and 2 is its value. A shape that was split from its class follows as ` at SHAPE`.
@@ -50,37 +50,40 @@ pub struct OvertakenReport {
     pub faster_by: f64,
     /// Why the champion stays.
     pub because: Stays,
+    /// What pairs say of the two where they do not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<UndecidedPairs>,
 }
 
 impl OvertakenReport {
     /// The report of a finding, given its names.
     pub fn of(found: &Overtaken, shape: String, by: String) -> Self {
-        OvertakenReport { shape, by, faster_by: found.faster_by, because: found.because }
+        let Overtaken { faster_by, because, pairs, .. } = found.clone();
+        OvertakenReport { shape, by, faster_by, because, pairs }
     }
 
     /// The finding in one line.
     pub fn line(&self) -> String {
-        let OvertakenReport { shape, by, faster_by, because } = self;
+        let OvertakenReport { shape, by, faster_by, because, pairs } = self;
         let by = variant(by);
-        let medians = difference(-faster_by);
-        match because {
-            Stays::Undecided => {
-                format!(
-                    "at {shape}, {by} against the champion: {} in pairs, {medians} by medians",
-                    Paired::Undecided.name()
-                )
+        let undecided = Paired::Undecided;
+        let in_pairs = match (because, pairs) {
+            (Stays::Classes, _) => {
+                return format!(
+                    "at {shape}, {by} is {:.1} % {} than the champion, but `select.classes` allows no more classes",
+                    faster_by * 100.0,
+                    Paired::Faster.name()
+                );
             }
-            Stays::Unpaired => {
-                format!(
-                    "at {shape}, {by} against the champion: {medians} by medians; the two were not compared in pairs"
-                )
+            (Stays::Unpaired, _) => "not compared in pairs".to_string(),
+            // An earlier kforge recorded no figures.
+            (Stays::Undecided, None) => format!("in pairs: {}", undecided.name()),
+            (Stays::Undecided, Some(pairs)) => {
+                let disagree = if pairs.orders_disagree { "; the two orders disagree" } else { "" };
+                format!("in pairs: {}{disagree}", said(undecided, pairs.slower_by, pairs.interval))
             }
-            Stays::Classes => format!(
-                "at {shape}, {by} is {:.1} % {} than the champion, but `select.classes` allows no more classes",
-                faster_by * 100.0,
-                Paired::Faster.name()
-            ),
-        }
+        };
+        format!("at {shape}, {by} against the champion: median {}; {in_pairs}", difference(-faster_by))
     }
 }
 
@@ -114,6 +117,7 @@ mod tests {
             provisional: false,
             because: "x".into(),
             gain,
+            ties: vec![],
         };
         let of = |champion: &Champion| {
             let class = |class: &str| if class == "0" { "all".to_string() } else { class.into() };
@@ -128,14 +132,19 @@ mod tests {
 
     #[test]
     fn a_shape_with_a_faster_variant_says_why_the_champion_stays() {
-        let line = |because| {
-            let found = Overtaken { shape: 0, by: 1, faster_by: 0.096, because };
+        let line = |because, pairs| {
+            let found = Overtaken { shape: 0, by: 1, faster_by: 0.096, because, pairs };
             OvertakenReport::of(&found, "llama".into(), "V=2".into()).line()
         };
-        let begins = "at llama, V=2 against the champion: ";
-        assert_eq!(line(Stays::Undecided), format!("{begins}undecided in pairs, -9.6 % by medians"));
-        assert_eq!(line(Stays::Unpaired), format!("{begins}-9.6 % by medians; the two were not compared in pairs"));
+        let begins = "at llama, V=2 against the champion: median -9.6 %; ";
+        assert_eq!(line(Stays::Undecided, None), format!("{begins}in pairs: undecided"));
+        let pairs =
+            |orders_disagree| Some(UndecidedPairs { slower_by: -0.006, interval: (-0.014, 0.003), orders_disagree });
+        let in_pairs = format!("{begins}in pairs: undecided, -0.6 % [-1.4, +0.3]");
+        assert_eq!(line(Stays::Undecided, pairs(false)), in_pairs);
+        assert_eq!(line(Stays::Undecided, pairs(true)), format!("{in_pairs}; the two orders disagree"));
+        assert_eq!(line(Stays::Unpaired, None), format!("{begins}not compared in pairs"));
         let faster = "at llama, V=2 is 9.6 % faster than the champion, but `select.classes` allows no more classes";
-        assert_eq!(line(Stays::Classes), faster);
+        assert_eq!(line(Stays::Classes, None), faster);
     }
 }

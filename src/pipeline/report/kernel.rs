@@ -9,7 +9,10 @@ use serde::Serialize;
 
 use super::baselines::{self, BaselineReport};
 use super::choice::{self, Choice};
+use super::classes::stands_for;
+use super::document::{ChampionReport, Report, TargetReport};
 use super::provenance::{self, ObservedReport};
+use super::text::variant;
 use kforge_foundation::base::count;
 
 const BOLD: Style = Style::new().bold();
@@ -46,6 +49,9 @@ pub struct SeatDocument {
     pub select: String,
     /// The choice for each class of shapes; empty if the step has no result yet.
     pub choices: Vec<Choice>,
+    /// What the last build selected, if the step has no result any more: steps before it changed, or failed and have to run again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_build: Vec<LastChoice>,
     /// Baselines beside its champions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<BaselineReport>,
@@ -54,6 +60,46 @@ pub struct SeatDocument {
     pub observed: Vec<ObservedReport>,
     /// What the selection follows from.
     pub reads: ReadsDocument,
+}
+
+/// A champion of the last build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct LastChoice {
+    /// The class.
+    pub class: String,
+    /// The shapes of the class, as a part of a line: empty for all shapes.
+    #[serde(skip)]
+    pub stands_for: String,
+    /// The champion; none if no variant could be selected.
+    pub champion: Option<String>,
+    /// Whether it was selected without measurements.
+    pub provisional: bool,
+    /// Why it was selected.
+    pub because: String,
+}
+
+impl LastChoice {
+    /// The champions of a kernel on a target for one choice of types, in a report.
+    pub fn of(report: &Report, package: &str, kernel: &str, (target, types): (&str, &str)) -> Vec<LastChoice> {
+        let packages = report.packages.iter().filter(|of| of.name == package);
+        let kernels = packages.flat_map(|of| &of.kernels).filter(|of| of.name == kernel);
+        let targets = kernels.flat_map(|of| &of.targets).filter(|of| of.target == target && of.types == types);
+        let last = |of: &TargetReport, champion: &ChampionReport| LastChoice {
+            class: champion.class.clone(),
+            stands_for: stands_for(of.per.as_deref(), &champion.class),
+            champion: champion.variant.clone(),
+            provisional: champion.provisional,
+            because: champion.because.clone(),
+        };
+        targets.flat_map(|of| of.champions.iter().map(move |champion| last(of, champion))).collect()
+    }
+
+    fn line(&self) -> String {
+        let LastChoice { stands_for, champion, provisional, because, .. } = self;
+        let name = champion.as_deref().map_or("none", variant);
+        let provisional = if *provisional && champion.is_some() { "provisional; " } else { "" };
+        format!("the last build selected{stands_for}: {name}  {DIM}({provisional}{because}){DIM:#}")
+    }
 }
 
 /// What a selection follows from: a change of any of it makes the selection outdated.
@@ -127,7 +173,12 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
             let types = if seat.types.is_empty() { String::new() } else { format!(" [{}]", seat.types) };
             let _ = writeln!(out, "on {}{types}, by `{}`", seat.target, seat.select);
             match seat.choices.is_empty() {
-                true => out.push_str("  nothing is selected yet\n"),
+                true => {
+                    out.push_str("  nothing is selected yet\n");
+                    for last in &seat.last_build {
+                        let _ = writeln!(out, "  {}", last.line());
+                    }
+                }
                 false => out.push_str(&choice::text(&seat.choices)),
             }
             for line in baselines::lines(&seat.baselines) {
@@ -156,6 +207,7 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::document::{KernelReport, PackageReport};
     use super::*;
 
     #[test]
@@ -183,16 +235,40 @@ mod tests {
             types: types.into(),
             select: "p/k/cpu/select".into(),
             choices,
+            last_build: vec![],
             baselines: vec![],
             observed: vec![],
             reads: reads.clone(),
         };
+        let champion = |class: &str, variant: Option<&str>, because: &str| ChampionReport {
+            class: class.into(),
+            shapes: vec![],
+            variant: variant.map(Into::into),
+            provisional: true,
+            because: because.into(),
+            versus: vec![],
+        };
+        let target = |types: &str, champions| TargetReport {
+            target: "cpu".into(),
+            types: types.into(),
+            champions,
+            ..TargetReport::default()
+        };
+        let targets = vec![
+            target("T=f32", vec![champion("all", Some("A=3"), "other types")]),
+            target("T=f16", vec![champion("all", Some("A=2"), "the second"), champion("all@b", None, "all are wrong")]),
+        ];
+        let kernels = vec![KernelReport { name: "k".into(), operator: "o".into(), targets }];
+        let packages = vec![PackageReport { name: "p".into(), kernels, ..PackageReport::default() }];
+        let report = Report { packages, ..Report::default() };
+        let last_build = LastChoice::of(&report, "p", "k", ("cpu", "T=f16"));
+        assert_eq!(LastChoice::of(&report, "q", "k", ("cpu", "T=f16")), []);
         let kernel = KernelDocument {
             format_version: 1,
             package: "p".into(),
             kernel: "k".into(),
             operator: "o".into(),
-            seats: vec![seat("", vec![choice]), seat("T=f16", vec![])],
+            seats: vec![seat("", vec![choice]), SeatDocument { last_build, ..seat("T=f16", vec![]) }],
             steps: [("compile".to_string(), 2), ("select".to_string(), 1)].into(),
             open: vec!["p/k/cpu/judge".into(), "p/k/cpu/select".into()],
         };
@@ -205,6 +281,8 @@ mod tests {
             "  selected again after a change of k.cu, common.h; [kernel.k], [operator.o], [targets.cpu] in the manifest; the reference builtin:sum; the C++ compiler of this machine",
             "on cpu [T=f16], by `p/k/cpu/select`",
             "  nothing is selected yet",
+            "  the last build selected: A=2  (provisional; the second)",
+            "  the last build selected at b: none  (all are wrong)",
             "2 steps have to run: `p/k/cpu/judge` first",
             "3 steps: 2 compile, 1 select",
             "`kforge tree --kernel k` lists them",

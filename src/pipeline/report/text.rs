@@ -679,6 +679,7 @@ mod tests {
                 by: "A=2".into(),
                 faster_by: 0.02,
                 because: Stays::Undecided,
+                pairs: None,
             }],
             basis: Some(BasisReport { hot, ..BasisReport::default() }),
             ..TargetReport::default()
@@ -686,7 +687,7 @@ mod tests {
         let cold = told(target(false));
         assert!(cold.contains("    big  7.90 us\n") && !cold.contains("8.10"), "{cold}");
         assert!(told(target(true)).contains("    big  3.95 us\n"));
-        assert!(cold.contains("    at big, A=2 against the champion: undecided in pairs, -2.0 % by medians"), "{cold}");
+        assert!(cold.contains("    at big, A=2 against the champion: median -2.0 %; in pairs: undecided"), "{cold}");
     }
 
     #[test]

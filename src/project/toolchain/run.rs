@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Error;
+use kforge_foundation::process::when_not_busy;
 
 /// The output of a tool.
 #[derive(Debug, Clone)]
@@ -33,15 +34,10 @@ pub(crate) fn ask(
     stdin: &str,
 ) -> Result<ToolOutput, Error> {
     let cannot = |source| Error::Run { program: program.to_owned(), source };
-    let mut child = Command::new(program)
-        .args(args)
-        .env_clear()
-        .envs(environment)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(cannot)?;
+    let mut command = Command::new(program);
+    command.args(args).env_clear().envs(environment);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = when_not_busy(|| command.spawn()).map_err(cannot)?;
     if let Some(mut pipe) = child.stdin.take() {
         // `stdin` is far smaller than a pipe's capacity. A child that does not read it closes the pipe, which is not an error here.
         drop(pipe.write_all(stdin.as_bytes()));

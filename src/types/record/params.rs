@@ -601,6 +601,9 @@ pub struct Champion {
     /// If the class is the result of a split: what the champion gains over the champion of the undivided class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
+    /// The contenders that tie with it for fastest, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ties: Vec<u32>,
 }
 
 /// By how much a champion is faster at a bench shape than the champion of the undivided class.
@@ -645,6 +648,21 @@ pub struct Overtaken {
     pub faster_by: f64,
     /// Why the champion stays.
     pub because: Stays,
+    /// What pairs say of the two where they do not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<UndecidedPairs>,
+}
+
+/// Pairs that do not decide, in shares of time: the other variant's over the champion's, minus one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct UndecidedPairs {
+    /// The estimate.
+    pub slower_by: f64,
+    /// Its interval of 95 %.
+    pub interval: (f64, f64),
+    /// Whether the two orders disagree. The interval then decides nothing, wherever it lies.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub orders_disagree: bool,
 }
 
 /// Why a champion stays although another variant's times are better at a shape.
