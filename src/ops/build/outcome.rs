@@ -8,7 +8,7 @@ use crate::contradictions::Contradiction;
 use crate::session::build::Ready;
 use crate::session::evidence_policy::EvidencePolicy;
 use kforge_engine::{BuildOutcome, Done, Node, Unanswered};
-use kforge_types::record::{Outcome, StepKind, Unknown, Verdict};
+use kforge_types::record::{Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// How a build ended. If several variants apply, the first of these counts: interrupted, not built, contradicted, wrong, no evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,11 +92,12 @@ pub(super) fn is_interrupted(ready: &Ready<'_>, outcome: &BuildOutcome) -> bool 
     ready.options.interrupted.load(Ordering::Relaxed) || outcome.interrupted
 }
 
-/// The steps with the verdict fail, and their explanations. Steps that are only for comparison are left out.
-pub fn failing(outcome: &BuildOutcome) -> impl Iterator<Item = (&Node, &str)> {
+/// The steps with the verdict fail, their results, and their explanations. Steps that are only for comparison are left out.
+pub fn failing(outcome: &BuildOutcome) -> impl Iterator<Item = (&Node, &StepResult, &str)> {
     outcome.graph.nodes().zip(&outcome.steps).filter(|(node, _)| !node.advisory).filter_map(|(node, done)| {
-        match done.result.as_ref()?.verdict.as_ref()? {
-            Verdict::Fail(why) => Some((node, why.as_str())),
+        let result = done.result.as_ref()?;
+        match result.verdict.as_ref()? {
+            Verdict::Fail(why) => Some((node, result, why.as_str())),
             _ => None,
         }
     })

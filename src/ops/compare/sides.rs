@@ -24,8 +24,9 @@ use kforge_pipeline::release::comparison::{Seat, Unbuilt, Wrong};
 use kforge_project::workspace::Workspace;
 use kforge_project::workspace::select::Selected;
 use kforge_types::model::Arch;
+use kforge_types::record::params::Judgement;
 use kforge_types::record::timing::BenchObserved;
-use kforge_types::record::{DeviceClass, Outcome, Spec, Standing, StepKind};
+use kforge_types::record::{DeviceClass, FindingKind, Outcome, Spec, Standing, StepKind, StepResult};
 
 /// The champion of a seat.
 #[derive(Debug, Clone)]
@@ -122,7 +123,7 @@ pub(super) fn side<'a, 'p>(
 ) -> Result<Side<'a, 'p>, Error> {
     let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
     let unbuilt = unbuilt(packages, &outcome, &places).ok_or(CompareError::NotBuilt)?;
-    let wrong = wrong(&outcome, &places);
+    let wrong = wrong(&outcome, &places, &*ready.leaves);
     let refused = refused(&outcome);
     // This build's measurements are stored now and need not be repeated.
     let options = BuildOptions { remeasure: None, ..ready.options.clone() };
@@ -194,20 +195,27 @@ fn first_line(places: &Places<'_>, node: &Node, text: &str) -> String {
 }
 
 /// What is wrong: each kernel once per target, and each operator once, in the order of the plan.
-fn wrong(outcome: &BuildOutcome, places: &Places<'_>) -> Vec<Wrong> {
+fn wrong(outcome: &BuildOutcome, places: &Places<'_>, blobs: &dyn Blobs) -> Vec<Wrong> {
     let name = |text: &Option<String>| text.clone().unwrap_or_default();
     let mut all: Vec<Wrong> = vec![];
-    for (node, why) in failing(outcome) {
+    for (node, result, why) in failing(outcome) {
         let labels = &node.labels;
         let (kernel, operator, target) = (name(&labels.kernel), name(&labels.operator), name(&labels.target));
         let because = format!("`{}`: {}", node.id, first_line(places, node, why));
-        let said = Wrong { package: labels.package.clone(), kernel, operator, target, because };
+        let finding = finding(result, blobs);
+        let said = Wrong { package: labels.package.clone(), kernel, operator, target, because, finding };
         let about = |w: &Wrong| [w.package.clone(), w.kernel.clone(), w.operator.clone(), w.target.clone()];
         if !all.iter().any(|other| about(other) == about(&said)) {
             all.push(said);
         }
     }
     all
+}
+
+/// The finding that decides a judgement; none of other results, and none if only values are wrong.
+fn finding(result: &StepResult, blobs: &dyn Blobs) -> Option<FindingKind> {
+    let judgement = blobs.get(result.outputs.get("judgement")?).ok()??;
+    serde_json::from_slice::<Judgement>(&judgement).ok()?.finding
 }
 
 /// The champions of the workspace in which a bundle was created.

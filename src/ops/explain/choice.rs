@@ -175,6 +175,7 @@ impl Inputs<'_, '_> {
     fn pairs(&self, rival: (u32, &str), champion: (u32, &str), at: u32) -> Option<Compared> {
         let pairs = |a: u32, b: u32| self.input::<PairsObserved>(&format!("pairs:{a}:{b}:{at}"));
         let read = pairs(rival.0, champion.0).or_else(|| pairs(champion.0, rival.0).map(PairsObserved::turned));
+        let is_read = read.is_some();
         let seen = read.or_else(|| self.taken(rival.1, champion.1, at))?;
         let found = Comparison::of(&[&seen])?;
         let (estimate, low, high) = found.interval;
@@ -182,6 +183,7 @@ impl Inputs<'_, '_> {
             shape: self.shape(at),
             slower_by: estimate.exp_m1(),
             interval: (low.exp_m1(), high.exp_m1()),
+            read: is_read,
             orders_disagree: found.contested(MARGIN).map(|o| (o.a_first.0.exp_m1(), o.b_first.0.exp_m1())),
         })
     }

@@ -18,8 +18,8 @@ use kforge_foundation::base::unhidden;
 use kforge_numerics::measure::orders::Comparison as Pairs;
 use kforge_numerics::measure::paired::{difference, figures};
 use kforge_numerics::measure::stats::{Paired, median};
-use kforge_types::record::FORMAT_VERSION;
 use kforge_types::record::timing::PairsObserved;
+use kforge_types::record::{FORMAT_VERSION, FindingKind};
 
 /// By how much medians of separate runs of one binary may differ as clocks and temperatures change: the same share within which select uses pairs.
 pub const APART: f64 = 0.05;
@@ -204,7 +204,7 @@ impl fmt::Display for Unbuilt {
     }
 }
 
-/// A kernel of the head that is wrong on a target, or an operator that cannot tell correct from wrong.
+/// A kernel of the head that is wrong on a target or does not run there, or an operator that cannot tell correct from wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Wrong {
     /// The package.
@@ -217,14 +217,18 @@ pub struct Wrong {
     pub target: String,
     /// The first step that reports it, and its message, in a line.
     pub because: String,
+    /// The finding that decides that step's verdict; none if only values are wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<FindingKind>,
 }
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wrong { package, kernel, operator, target, because } = self;
+        let Wrong { package, kernel, operator, target, because, finding } = self;
+        let is = if finding.and_then(FindingKind::not_run).is_some() { "does not run" } else { "is wrong" };
         match kernel.is_empty() {
             true => write!(f, "`{package}/{operator}` cannot tell correct from wrong: {because}"),
-            false => write!(f, "`{package}/{kernel}` is wrong on `{target}`: {because}"),
+            false => write!(f, "`{package}/{kernel}` {is} on `{target}`: {because}"),
         }
     }
 }

@@ -137,6 +137,7 @@ mod tests {
             operator: "o".into(),
             target: "h200".into(),
             because: "`y` is wrong".into(),
+            finding: None,
         }];
         let text = page(&found);
         let (slow, same) = (text.find("p/slow on h200").unwrap(), text.find("p/&lt;b&gt;same&lt;/b&gt;").unwrap());

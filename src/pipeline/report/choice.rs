@@ -130,6 +130,8 @@ pub struct Compared {
     pub slower_by: f64,
     /// Its interval of 95 %.
     pub interval: (f64, f64),
+    /// Whether the selection read the pairs. Others were taken later, such as those of an attribution.
+    pub read: bool,
     /// The estimates where the rival came first and where the champion did, if they disagree. The comparison then decides nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_disagree: Option<(f64, f64)>,
@@ -158,7 +160,12 @@ impl Rival {
             };
         }
         let mut parts = vec!["correct".to_string()];
-        parts.extend(self.ties.then(|| "ties for fastest".to_string()));
+        // The selection may not have read the pairs that separate the two.
+        let is_apart = |pair: &Compared| !pair.read && pair.answer() == Paired::Slower;
+        parts.extend(self.ties.then(|| match self.pairs.iter().any(is_apart) {
+            true => "tied for fastest before these pairs".to_string(),
+            false => "ties for fastest".to_string(),
+        }));
         parts.extend(self.slower_by.map(|by| format!("median {}", difference(by))));
         for pair in &self.pairs {
             parts.push(format!("in pairs at {}: {}", pair.shape, said(pair.answer(), pair.slower_by, pair.interval)));
@@ -221,9 +228,17 @@ mod tests {
             finding: Some(FindingKind::Raised),
         };
         let paired = |low, orders_disagree| {
-            vec![Compared { shape: "big".into(), slower_by: 0.018, interval: (low, 0.025), orders_disagree }]
+            vec![Compared {
+                shape: "big".into(),
+                slower_by: 0.018,
+                interval: (low, 0.025),
+                read: true,
+                orders_disagree,
+            }]
         };
         let (pairs, contested) = (paired(0.009, None), paired(0.012, Some((0.03, -0.01))));
+        let mut later = paired(0.012, None);
+        later[0].read = false;
         let rivals = vec![
             Rival { slower_by: Some(0.02), pairs, ties: true, ..rival("A=2") },
             Rival { held_back: held(Some(Verdict::Fail("`y` is wrong".into()))), ..rival("A=3") },
@@ -235,6 +250,7 @@ mod tests {
             Rival { pairs: paired(0.012, None), ..rival("A=9") },
             Rival { held_back: Some(raised), ..rival("A=10") },
             rival(""),
+            Rival { pairs: later, ties: true, ..rival("A=11") },
         ];
         let choice = Choice {
             class: "all".into(),
@@ -259,6 +275,7 @@ mod tests {
             "    A=9  correct; in pairs at big: slower, +1.8 % [+1.2, +2.5]",
             "    A=10  does not run at odd: ValueError: no, at k.py:3",
             "    the only variant  correct; not timed",
+            "    A=11  correct; tied for fastest before these pairs; in pairs at big: slower, +1.8 % [+1.2, +2.5]",
             "    would change it: a verdict on 2 variants, unknown so far",
         ];
         assert_eq!(plain, lines.join("\n") + "\n");
@@ -285,8 +302,13 @@ mod tests {
     #[test]
     fn rivals_that_pairs_do_not_separate_and_missing_times_could_change_the_choice() {
         let near = |label: &str| {
-            let pair =
-                Compared { shape: "big".into(), slower_by: 0.001, interval: (-0.002, 0.013), orders_disagree: None };
+            let pair = Compared {
+                shape: "big".into(),
+                slower_by: 0.001,
+                interval: (-0.002, 0.013),
+                read: true,
+                orders_disagree: None,
+            };
             Rival { pairs: vec![pair], ..rival(label) }
         };
         let choice = |rivals, provisional| Choice {
