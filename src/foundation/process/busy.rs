@@ -57,7 +57,9 @@ mod tests {
             }
             Command::new(&path).status()
         });
-        assert_eq!((status.unwrap().code(), tries), (Some(7), 3));
+        // A child that another test starts at this moment can hold the file for one more try.
+        assert_eq!(status.unwrap().code(), Some(7));
+        assert!(tries >= 3, "{tries}");
     }
 
     #[test]

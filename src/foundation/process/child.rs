@@ -53,13 +53,17 @@ impl Child {
         if let Some(dir) = &command.dir {
             expression = expression.dir(dir);
         }
-        for fd in &command.inherited {
-            fcntl_setfd(fd, FdFlags::empty())?;
-        }
-        let started = when_not_busy(|| expression.start());
-        for fd in &command.inherited {
-            fcntl_setfd(fd, FdFlags::CLOEXEC)?;
-        }
+        let started = when_not_busy(|| {
+            // No longer than one start takes: whatever another thread starts meanwhile inherits them, too.
+            for fd in &command.inherited {
+                fcntl_setfd(fd, FdFlags::empty())?;
+            }
+            let started = expression.start();
+            for fd in &command.inherited {
+                fcntl_setfd(fd, FdFlags::CLOEXEC)?;
+            }
+            started
+        });
         let handle = started.map_err(|e| io::Error::new(e.kind(), format!("cannot start {}: {e}", command.line())))?;
         let pid = handle.pids().first().copied().ok_or_else(|| io::Error::other("a started child has no id"))?;
         let raw =
