@@ -26,16 +26,22 @@ REFUSED = {"half": "`y` is wrong", "raises": "raised ValueError", "changes": "th
 GENERATED = ("softmax", "rms_norm", "layer_norm", "log_softmax", "row_sum", "row_mean", "matmul")
 
 
-def baselines(lab, within, quick):
+def baselines(lab, within, quick, chosen=None):
     python = os.environ.get("KFORGE_TEST_PYTHON", "python3")
     found = subprocess.run([python, "-c", "import torch; assert torch.cuda.is_available(); print(torch.__version__)"], capture_output=True, text=True, check=False)
     if found.returncode:
         lab.row("baselines", "PyTorch runs beside champions", None, f"{python} has no torch with CUDA")
         return
     python = subprocess.run([python, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True, check=True).stdout.strip()
+    missing = set(chosen or ()) - set(GENERATED)
+    if missing:
+        lab.row("baselines", "kernels of examples/generated beside PyTorch", False, f"PyTorch is not compared with {', '.join(sorted(missing))}")
+        return
     start = time.monotonic()
-    kinds(lab, python, quick)
-    table(lab, python, within - (time.monotonic() - start), quick)
+    if not chosen:
+        kinds(lab, python, quick)
+    kernels = [name for name in GENERATED if name in chosen] if chosen else GENERATED[:2] if quick else GENERATED
+    table(lab, python, within - (time.monotonic() - start), quick, kernels)
 
 
 def kinds(lab, python, quick):
@@ -150,8 +156,8 @@ def theirs(lab, python, all_of):
     lab.row("baselines", "a function takes what it takes without kforge", 0.9 < own / other < 1.1, f"{own / 1e3:.2f} us here, {other / 1e3:.2f} us there")
 
 
-def table(lab, python, within, quick):
-    """Champions of examples/generated beside PyTorch, one kernel after another."""
+def table(lab, python, within, quick, kernels):
+    """Champions of these kernels of examples/generated beside PyTorch, one after another."""
     folder = lab.copy("baselines-generated", ROOT / "examples/generated", ready=False)
     words = [word for target in targets_of(folder, lab.arch) for word in ("--target", target)]
     if not words:
@@ -170,7 +176,7 @@ def table(lab, python, within, quick):
     shutil.copy(ROOT / "tests/gpu/baselines/generated.py", folder)
     words += ["--overlay", str(folder / "large.toml")]
     start, rows, over = time.monotonic(), {}, []
-    for kernel in GENERATED[:2] if quick else GENERATED:
+    for kernel in kernels:
         left = start + within - time.monotonic()
         done = lab.build(folder, *words, "--kernel", kernel, limit=left, KFORGE_TOOLCHAIN_PYTHON=python)[0] if left > 30 else None
         if done is None or done.code is None:
