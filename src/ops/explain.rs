@@ -9,7 +9,7 @@ mod method;
 
 use std::collections::BTreeSet;
 
-use crate::build::report::last;
+use crate::build::report::{is_interrupted, last};
 use crate::session::build::{Packages, Ready};
 use crate::session::plan::Looking;
 use crate::session::request::LastRequest;
@@ -113,8 +113,9 @@ fn add_last_build(session: &Session, kernels: &mut [KernelDocument]) {
     if !kernels.iter().any(open) {
         return;
     }
-    let report = session.workspace().ok().and_then(|workspace| last(session, &workspace).ok());
-    let Some(report) = report else { return };
+    let Ok(workspace) = session.workspace() else { return };
+    // The report is not of a build that was interrupted.
+    let Some(report) = last(session, &workspace).ok().filter(|_| !is_interrupted(session, &workspace)) else { return };
     for kernel in kernels {
         for seat in kernel.seats.iter_mut().filter(|seat| seat.choices.is_empty()) {
             seat.last_build = LastChoice::of(&report, &kernel.package, &kernel.kernel, (&seat.target, &seat.types));

@@ -168,13 +168,19 @@ pub(crate) fn sidecar_of(path: &Path) -> PathBuf {
     path.with_extension(SIDECAR)
 }
 
-/// Whether there is a file that is not a page of kforge. The titles of these name kforge, and stand at their beginning.
+/// Whether there is a file that is not a page of kforge, or one that cannot be read. The titles of kforge's pages end with its name, and stand at their beginning.
 fn is_foreign(path: &Path) -> bool {
-    let Ok(file) = std::fs::File::open(path) else { return false };
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) => return error.kind() != ErrorKind::NotFound,
+    };
     let mut start = vec![];
-    let read = file.take(1 << 16).read_to_end(&mut start);
+    if file.take(1 << 16).read_to_end(&mut start).is_err() {
+        return true;
+    }
     let start = String::from_utf8_lossy(&start);
-    read.is_ok() && !(start.starts_with("<!doctype html>") && start.contains("kforge"))
+    let title = start.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+    !(start.starts_with("<!doctype html>") && title.is_some_and(|(title, _)| title.ends_with(": kforge report")))
 }
 
 /// Removes what an earlier report wrote beside its page.

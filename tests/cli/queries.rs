@@ -268,7 +268,12 @@ fn a_variant_that_does_not_compile_has_one_failure_and_no_unknown_verdicts() {
     std::fs::write(place.at("ref.cpp"), "#error no\nextern \"C\" void f() {}\n").unwrap();
     place.edit("twice.cu", "static_assert(BLOCK != 64, \"no\");", "");
     place.run("build --keep-going").expect(101);
-    place.run("report").expect(0).prints("/oracle` failed");
+    place.run("report").expect(0).prints("failed oracle: cannot compile the reference `ref.cpp`");
+    let json = place.run("report --format json").expect(0).json();
+    let shapes = json["packages"][0]["kernels"][0]["targets"][0]["shapes"].as_array().unwrap();
+    let is_named = |shape: &serde_json::Value| shape["prevented_by"].as_str().is_some_and(|id| id.ends_with("/oracle"));
+    // The list of failures says it, so the text does not repeat it; the verdict stays unknown.
+    assert!(!shapes.is_empty() && shapes.iter().all(is_named), "{json}");
 }
 
 #[test]

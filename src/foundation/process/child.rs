@@ -54,7 +54,7 @@ impl Child {
             expression = expression.dir(dir);
         }
         let started = when_not_busy(|| {
-            // No longer than one start takes: whatever another thread starts meanwhile inherits them, too.
+            // They are inheritable only while one start takes, because what another thread starts meanwhile inherits them as well.
             for fd in &command.inherited {
                 fcntl_setfd(fd, FdFlags::empty())?;
             }

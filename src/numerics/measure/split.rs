@@ -14,7 +14,7 @@ use super::orders::Comparison;
 use super::select::{SelectInputs, at_shape, correct_on, may_be_correct_at, shape_time};
 use super::stats::Paired;
 use kforge_types::record::params::{
-    Champion, Contender, Gain, Nomination, Nominees, Overtaken, SelectParams, Shortlist, Stays, UndecidedPairs,
+    Champion, Contender, Gain, Nomination, Nominees, Overtaken, PairsWithChampion, SelectParams, Shortlist, Stays,
     split_class,
 };
 
@@ -141,10 +141,13 @@ fn divided(whole: &[Champion], wants: &[Want], params: &SelectParams, known: &Se
             base.variant = Some(heir.winner);
             base.because = heir.gain.reason("the champion of the undivided class");
             base.gain = Some(heir.gain.clone());
-            base.ties.clone_from(&heir.ties);
             split = others(heir.winner);
         }
         base.shapes = without(&split);
+        if base.shapes != champion.shapes {
+            // They tied over all shapes of the class; over what is left of it, they may not.
+            base.ties.clear();
+        }
         out.push(base);
         out.extend(split.iter().map(|want| Champion {
             class: split_class(&champion.class, want.shape),
@@ -254,8 +257,9 @@ fn faster_by_medians(
             Some(_) => Stays::Undecided,
             None => Stays::Unpaired,
         };
-        let open = seen.filter(|_| because == Stays::Undecided);
-        let pairs = open.map(|seen| UndecidedPairs {
+        // Only what the two did in pairs with each other has figures.
+        let open = paired(c.order, order, shape, known).filter(|_| because == Stays::Undecided);
+        let pairs = open.map(|seen| PairsWithChampion {
             slower_by: seen.interval.0.exp_m1(),
             interval: (seen.interval.1.exp_m1(), seen.interval.2.exp_m1()),
             orders_disagree: seen.contested(params.margin).is_some(),

@@ -20,11 +20,12 @@ use kforge_types::record::{StepKind, Unknown, Verdict};
 /// The results that a selection read.
 struct Inputs<'a, 'p> {
     ready: &'a Ready<'p>,
-    known: &'a ReadyResult,
     /// The steps by id.
     nodes: &'a HashMap<&'a str, &'a Node>,
     node: &'a Node,
     done: &'a HashMap<&'a str, &'a Done>,
+    /// The steps that compare two variants in pairs.
+    pairs: Vec<(&'a Node, Option<&'a Done>)>,
     hot: bool,
     /// Names of shapes by position.
     shapes: Vec<String>,
@@ -42,10 +43,12 @@ pub(super) fn choices(ready: &Ready<'_>, known: &ReadyResult, id: &str) -> Optio
     let by_name: HashMap<&str, &Node> = nodes.iter().map(|node| (node.id.as_str(), *node)).collect();
     let inputs = Inputs {
         ready,
-        known,
         nodes: &by_name,
         node,
         done: &by_id,
+        pairs: (known.steps.iter().map(|(node, done)| (node, done.as_ref())))
+            .filter(|(node, _)| node.kind == StepKind::Pairs)
+            .collect(),
         hot: about.hot,
         shapes: about.shapes.iter().map(|(name, _)| name.clone()).collect(),
         places: Places::of_steps(&nodes, &ready.journal, &*ready.leaves),
@@ -193,8 +196,7 @@ impl Inputs<'_, '_> {
         let (mine, shape) = (&self.node.labels, self.shape(at));
         let of_kernel = |node: &Node| {
             let labels = &node.labels;
-            node.kind == StepKind::Pairs
-                && (&labels.package, &labels.kernel, &labels.target) == (&mine.package, &mine.kernel, &mine.target)
+            (&labels.package, &labels.kernel, &labels.target) == (&mine.package, &mine.kernel, &mine.target)
                 && labels.shape.as_ref() == Some(&shape)
         };
         let variant = |node: &Node, side: &str| {
@@ -202,9 +204,9 @@ impl Inputs<'_, '_> {
             let labels = &self.nodes.get(node.as_str())?.labels;
             labels.variant.clone().filter(|_| labels.method.is_none())
         };
-        self.known.steps.iter().filter(|(node, _)| of_kernel(node)).find_map(|(node, done)| {
+        self.pairs.iter().filter(|(node, _)| of_kernel(node)).find_map(|(node, done)| {
             let (a, b) = (variant(node, "binary:a")?, variant(node, "binary:b")?);
-            let seen = || self.read::<PairsObserved>(done.as_ref(), "observation");
+            let seen = || self.read::<PairsObserved>(*done, "observation");
             match (a == rival && b == champion, a == champion && b == rival) {
                 (true, _) => seen(),
                 (_, true) => seen().map(PairsObserved::turned),

@@ -225,7 +225,10 @@ pub struct Wrong {
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Wrong { package, kernel, operator, target, because, finding } = self;
-        let is = if finding.and_then(FindingKind::not_run).is_some() { "does not run" } else { "is wrong" };
+        let is = match finding.and_then(FindingKind::not_run) {
+            Some(_) => "has a variant that does not run",
+            None => "is wrong",
+        };
         match kernel.is_empty() {
             true => write!(f, "`{package}/{operator}` cannot tell correct from wrong: {because}"),
             false => write!(f, "`{package}/{kernel}` {is} on `{target}`: {because}"),

@@ -182,7 +182,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             report.rooflines.push(RooflineReport { variant: variant.clone(), shape, roofline, achieved });
         }
     }
-    missing::explain(&mut packages.all, steps);
+    missing::name(&mut packages.all, steps);
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
     for (place, untried) in wrong::untried(steps, types_of) {
         let [package, kernel, target, types] = &place;
@@ -458,6 +458,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     diagnoses: judgement.diagnoses,
                     refused,
                     finding: judgement.finding,
+                    prevented_by: None,
                 });
             }
         }

@@ -246,7 +246,7 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
     if let Some(why) = &target.stale {
         out.push(("stale", BAD, why.clone()));
     }
-    for shape in &target.shapes {
+    for shape in target.shapes.iter().filter(|shape| !target.has_failure_of(shape)) {
         if let Verdict::Unknown(why) = &shape.verdict {
             out.push(("unknown", OPEN, why.to_string()));
         }
@@ -332,6 +332,7 @@ mod tests {
             diagnoses: vec![],
             refused: false,
             finding: None,
+            prevented_by: None,
         }
     }
 

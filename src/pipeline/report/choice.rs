@@ -161,7 +161,7 @@ impl Rival {
         }
         let mut parts = vec!["correct".to_string()];
         // The selection may not have read the pairs that separate the two.
-        let is_apart = |pair: &Compared| !pair.read && pair.answer() == Paired::Slower;
+        let is_apart = |pair: &Compared| !pair.read && matches!(pair.answer(), Paired::Slower | Paired::Faster);
         parts.extend(self.ties.then(|| match self.pairs.iter().any(is_apart) {
             true => "tied for fastest before these pairs".to_string(),
             false => "ties for fastest".to_string(),

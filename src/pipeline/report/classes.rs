@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::text::variant;
-use kforge_numerics::measure::paired::{difference, said};
+use crate::plan::kernels::MARGIN;
+use kforge_numerics::measure::paired::{answer_of, difference, said};
 use kforge_numerics::measure::stats::Paired;
-use kforge_types::record::params::{Champion, Overtaken, Stays, UndecidedPairs, split_from};
+use kforge_types::record::params::{Champion, Overtaken, PairsWithChampion, Stays, split_from};
 
 /// The shapes for which a champion is selected, as a part of a line: empty for all shapes, otherwise ` for SHAPE`, or ` for r = 2`, where `per` is the
 /// expression `r` and 2 is its value. A shape that was split from its class follows as ` at SHAPE`.
@@ -50,9 +51,9 @@ pub struct OvertakenReport {
     pub faster_by: f64,
     /// Why the champion stays.
     pub because: Stays,
-    /// What pairs say of the two where they do not decide.
+    /// The pairs of the two with each other, where pairs do not decide; none if each was paired only with a third.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pairs: Option<UndecidedPairs>,
+    pub pairs: Option<PairsWithChampion>,
 }
 
 impl OvertakenReport {
@@ -66,7 +67,6 @@ impl OvertakenReport {
     pub fn line(&self) -> String {
         let OvertakenReport { shape, by, faster_by, because, pairs } = self;
         let by = variant(by);
-        let undecided = Paired::Undecided;
         let in_pairs = match (because, pairs) {
             (Stays::Classes, _) => {
                 return format!(
@@ -76,11 +76,11 @@ impl OvertakenReport {
                 );
             }
             (Stays::Unpaired, _) => "not compared in pairs".to_string(),
-            // An earlier kforge recorded no figures.
-            (Stays::Undecided, None) => format!("in pairs: {}", undecided.name()),
+            (Stays::Undecided, None) => format!("in pairs: {}", Paired::Undecided.name()),
             (Stays::Undecided, Some(pairs)) => {
                 let disagree = if pairs.orders_disagree { "; the two orders disagree" } else { "" };
-                format!("in pairs: {}{disagree}", said(undecided, pairs.slower_by, pairs.interval))
+                let answer = answer_of(pairs.slower_by, pairs.interval, pairs.orders_disagree, MARGIN);
+                format!("in pairs: {}{disagree}", said(answer, pairs.slower_by, pairs.interval))
             }
         };
         format!("at {shape}, {by} against the champion: median {}; {in_pairs}", difference(-faster_by))
@@ -139,7 +139,7 @@ mod tests {
         let begins = "at llama, V=2 against the champion: median -9.6 %; ";
         assert_eq!(line(Stays::Undecided, None), format!("{begins}in pairs: undecided"));
         let pairs =
-            |orders_disagree| Some(UndecidedPairs { slower_by: -0.006, interval: (-0.014, 0.003), orders_disagree });
+            |orders_disagree| Some(PairsWithChampion { slower_by: -0.006, interval: (-0.014, 0.003), orders_disagree });
         let in_pairs = format!("{begins}in pairs: undecided, -0.6 % [-1.4, +0.3]");
         assert_eq!(line(Stays::Undecided, pairs(false)), in_pairs);
         assert_eq!(line(Stays::Undecided, pairs(true)), format!("{in_pairs}; the two orders disagree"));

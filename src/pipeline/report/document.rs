@@ -295,6 +295,9 @@ pub struct ShapeReport {
     /// For a failure: the finding that decides it; none if only values are wrong, or if an earlier kforge wrote the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<FindingKind>,
+    /// For an unknown verdict: the step whose failure prevents it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prevented_by: Option<String>,
 }
 
 /// Machine code of a variant.

@@ -1,10 +1,10 @@
-//! Shapes without a verdict because a step failed. Where a step of the variant itself failed, that failure is reported in their place; otherwise they name the step
-//! that failed. Knows outcomes and the document; judges nothing.
+//! Verdicts that are unknown because a step failed: they name that step. Texts that list the failure leave them out, because it says the same once. Knows outcomes
+//! and the document; judges nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::assemble::StepView;
-use super::document::{PackageReport, ShapeReport};
+use super::document::{PackageReport, ShapeReport, TargetReport};
 use kforge_types::record::event::Labels;
 use kforge_types::record::{Outcome, StepKind, Unknown, Verdict};
 
@@ -16,44 +16,45 @@ fn place(labels: &Labels) -> Option<Place<'_>> {
     Some([package, kernel.as_deref()?, target.as_deref()?, variant.as_deref()?, shape.as_deref()?])
 }
 
-/// Says why shapes have no verdict, or removes them where a failure of the report says it.
-pub(super) fn explain(packages: &mut [PackageReport], steps: &[StepView<'_>]) {
-    let outcomes: HashMap<&str, &StepView<'_>> = steps.iter().map(|step| (step.id, step)).collect();
-    let failed = |id: &str| outcomes.get(id).copied().filter(|root| matches!(root.outcome, Outcome::Failed(_)));
-    let mut roots: HashMap<Place<'_>, &StepView<'_>> = HashMap::new();
-    for step in steps.iter().filter(|step| step.kind == StepKind::Verify) {
-        // A confirmation and a kernel without a method have no shape of their own in the report.
-        if step.labels.confirms || step.labels.method.is_some() {
-            continue;
-        }
+/// Names the failed step in every verdict that it prevents.
+pub(super) fn name(packages: &mut [PackageReport], steps: &[StepView<'_>]) {
+    let failed: HashSet<&str> =
+        steps.iter().filter(|step| matches!(step.outcome, Outcome::Failed(_))).map(|step| step.id).collect();
+    if failed.is_empty() {
+        return;
+    }
+    let mut roots: HashMap<Place<'_>, &str> = HashMap::new();
+    // A confirmation, a candidate of a round and a kernel without a method have no verdict of their own in the report.
+    let own = |labels: &Labels| !labels.confirms && labels.method.is_none() && labels.round.is_none();
+    for step in steps.iter().filter(|step| step.kind == StepKind::Verify && own(step.labels)) {
         let root = match step.outcome {
-            Outcome::Failed(_) => Some(step),
-            Outcome::Skipped(root) => failed(root),
+            Outcome::Failed(_) => Some(step.id),
+            Outcome::Skipped(root) => failed.get(root.as_str()).copied(),
             _ => None,
         };
         if let (Some(place), Some(root)) = (place(step.labels), root) {
             roots.insert(place, root);
         }
     }
-    if roots.is_empty() {
-        return;
-    }
     for package in packages {
         for kernel in &mut package.kernels {
             for target in &mut kernel.targets {
-                let stays = |shape: &mut ShapeReport| {
-                    let Verdict::Unknown(Unknown::Missing(why)) = &mut shape.verdict else { return true };
+                for shape in &mut target.shapes {
+                    let Verdict::Unknown(Unknown::Missing(why)) = &mut shape.verdict else { continue };
                     let place = [&*package.name, &*kernel.name, &*target.target, &*shape.variant, &*shape.shape];
-                    let Some(root) = roots.get(&place) else { return true };
-                    if root.labels.variant.as_ref() == Some(&shape.variant) {
-                        return false;
-                    }
-                    *why = format!("`{}` failed", root.id);
-                    true
-                };
-                target.shapes.retain_mut(stays);
+                    let Some(root) = roots.get(&place) else { continue };
+                    *why = format!("`{root}` failed");
+                    shape.prevented_by = Some((*root).to_string());
+                }
             }
         }
+    }
+}
+
+impl TargetReport {
+    /// Whether the failure that prevents a verdict is among those of this kernel and target.
+    pub(super) fn has_failure_of(&self, shape: &ShapeReport) -> bool {
+        shape.prevented_by.as_ref().is_some_and(|root| self.failed.iter().any(|(step, _)| step == root))
     }
 }
 
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_failed_stands_in_the_place_of_verdicts_that_it_prevents() {
+    fn a_failed_step_is_named_in_the_verdicts_that_it_prevents() {
         let labels = |variant: Option<&str>, shape: Option<&str>| Labels {
             package: "p".into(),
             kernel: variant.map(|_| "k".into()),
@@ -105,22 +106,28 @@ mod tests {
         let none = serde_json::json!({ "unknown": { "missing": "verify gave no result" } });
         let mut shapes: Vec<ShapeReport> =
             ["A=1", "A=2", "A=3", "A=4"].into_iter().map(|variant| shape(variant, none.clone())).collect();
-        // An earlier build's verdict of the same binary counts, whatever failed now.
-        shapes.push(shape("A=1", serde_json::json!("pass")));
-        let target = TargetReport { target: "cpu".into(), shapes, ..TargetReport::default() };
+        // A correct result at one shape does not make up for what is unknown at another.
+        let passed = ShapeReport { shape: "t".into(), ..shape("A=1", serde_json::json!("pass")) };
+        shapes.push(passed);
+        let failed = vec![("compile".to_string(), "no".to_string()), ("verify 4".into(), "no".into())];
+        let target = TargetReport { target: "cpu".into(), shapes, failed, ..TargetReport::default() };
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
         let mut packages = [PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() }];
-        explain(&mut packages, &views);
-        let left: Vec<(&str, String)> = packages[0].kernels[0].targets[0]
+        name(&mut packages, &views);
+        let target = &packages[0].kernels[0].targets[0];
+        let left: Vec<(&str, String, bool)> = target
             .shapes
             .iter()
-            .map(|shape| (shape.variant.as_str(), shape.verdict.to_string()))
+            .map(|shape| (shape.variant.as_str(), shape.verdict.to_string(), target.has_failure_of(shape)))
             .collect();
+        // The failure of the oracle is reported for another kernel of the operator.
         let expected = [
-            ("A=2", "unknown: missing: `oracle` failed"),
-            ("A=3", "unknown: missing: verify gave no result"),
-            ("A=1", "pass"),
+            ("A=1", "unknown: missing: `compile` failed", true),
+            ("A=2", "unknown: missing: `oracle` failed", false),
+            ("A=3", "unknown: missing: verify gave no result", false),
+            ("A=4", "unknown: missing: `verify 4` failed", true),
+            ("A=1", "pass", false),
         ];
-        assert_eq!(left, expected.map(|(variant, verdict)| (variant, verdict.to_string())));
+        assert_eq!(left, expected.map(|(variant, verdict, known)| (variant, verdict.to_string(), known)));
     }
 }

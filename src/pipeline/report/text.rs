@@ -135,8 +135,11 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
         let _ = writeln!(out, "    {}", paint(OPEN, &overtaken.line()));
     }
     let width = target.shapes.iter().map(|s| s.shape.len()).max().unwrap_or(0);
-    let unknown: Vec<&ShapeReport> =
-        target.shapes.iter().filter(|s| matches!(s.verdict, Verdict::Unknown(_))).collect();
+    let unknown: Vec<&ShapeReport> = target
+        .shapes
+        .iter()
+        .filter(|s| matches!(s.verdict, Verdict::Unknown(_)) && !target.has_failure_of(s))
+        .collect();
     for shape in target.shapes.iter().filter(|s| !matches!(s.verdict, Verdict::Unknown(_))) {
         write_shape(out, shape, width, target, failures);
     }
@@ -498,6 +501,7 @@ mod tests {
             diagnoses: vec![],
             refused: false,
             finding: None,
+            prevented_by: None,
         }
     }
 

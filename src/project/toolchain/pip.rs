@@ -15,6 +15,7 @@ use super::Error;
 use super::pip_failure::PipFailure;
 use super::run::{ask, on_path};
 use crate::workspace::lockfile::{LockedWheel, WheelDigest};
+use kforge_foundation::process::when_not_busy;
 
 /// Environment variables that kforge passes to pip and uv: search paths, connections, caches. Only these and variables that begin with `PIP_` or `UV_` are
 /// passed.
@@ -214,7 +215,8 @@ impl Pip {
         let list = scratch.path().join("requirements.txt");
         std::fs::write(&list, requirements).map_err(io)?;
         let errors = scratch.path().join("errors.txt");
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(&self.prefix)
             .args("-m pip download --no-deps --only-binary=:all: --require-hashes --quiet --no-input".split(' '))
             .arg("--dest")
@@ -227,9 +229,9 @@ impl Pip {
             .env("TMPDIR", scratch.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(&errors).map_err(io)?)
-            .spawn()
-            .map_err(|source| Error::Run { program: self.program.clone(), source })?;
+            .stderr(std::fs::File::create(&errors).map_err(io)?);
+        let started = when_not_busy(|| command.spawn());
+        let mut child = started.map_err(|source| Error::Run { program: self.program.clone(), source })?;
         let status = loop {
             if let Some(status) = child.try_wait().map_err(io)? {
                 break status;

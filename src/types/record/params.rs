@@ -648,14 +648,14 @@ pub struct Overtaken {
     pub faster_by: f64,
     /// Why the champion stays.
     pub because: Stays,
-    /// What pairs say of the two where they do not decide.
+    /// The pairs of the two with each other, where pairs do not decide; none if each was paired only with a third.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pairs: Option<UndecidedPairs>,
+    pub pairs: Option<PairsWithChampion>,
 }
 
-/// Pairs that do not decide, in shares of time: the other variant's over the champion's, minus one.
+/// Pairs of a variant with a champion, in shares of time: the variant's over the champion's, minus one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct UndecidedPairs {
+pub struct PairsWithChampion {
     /// The estimate.
     pub slower_by: f64,
     /// Its interval of 95 %.

@@ -42,6 +42,7 @@ fn shape(name: &str, variant: &str, verdict: Verdict) -> ShapeReport {
         diagnoses: vec![],
         refused: false,
         finding: None,
+        prevented_by: None,
     }
 }
 
