@@ -352,6 +352,20 @@ mod tests {
     }
 
     #[test]
+    fn a_class_keeps_no_ties_over_shapes_that_it_lost() {
+        let (params, mut known) = timed(&[&[100.0, 100.0], &[104.0, 96.0]]);
+        pair(&mut known, (1, 0, 1), 1.04, 0.001);
+        let ties = |known: &SelectInputs| {
+            let champions = select(&params, known).champions;
+            champions.into_iter().map(|c| (c.class, c.variant, c.ties)).collect::<Vec<_>>()
+        };
+        pair(&mut known, (1, 0, 2), 0.96, 0.05);
+        assert_eq!(ties(&known), [("0".to_string(), Some(0), vec![1])]);
+        pair(&mut known, (1, 0, 2), 0.96, 0.001);
+        assert_eq!(ties(&known), [("0".to_string(), Some(0), vec![]), ("0@2".into(), Some(1), vec![])]);
+    }
+
+    #[test]
     fn who_was_paired_only_with_the_winner_and_is_faster_wins_the_shape() {
         let (params, mut known) = timed(&[&[100.0, 100.0], &[125.0, 90.0], &[150.0, 91.0]]);
         pair(&mut known, (1, 0, 2), 0.9, 0.001);
