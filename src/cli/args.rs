@@ -209,7 +209,7 @@ pub enum Command {
     Candidates(CandidatesArgs),
     /// Show the results of the last build
     Report(ReportArgs),
-    /// Explain why a step ran or would run: which input changed, with both values
+    /// Explain a kernel (who is champion and why), a step (why it ran or would run), or a method
     Explain(ExplainArgs),
     /// Show how two variants of a kernel differ, or a kernel and its earlier revision: source, machine code, times
     Diff(DiffArgs),

@@ -55,8 +55,8 @@ pub enum Explained {
 /// Why a text does not identify a step.
 #[derive(Debug, thiserror::Error)]
 pub enum NoStep {
-    /// No such step exists.
-    #[error("no step of the plan has `{text}` in its id")]
+    /// No step, kernel or method of that name exists.
+    #[error("no step of the plan has `{text}` in its id, and no kernel or method has this name")]
     Unknown {
         /// The text that was given.
         text: String,

@@ -74,9 +74,9 @@ fn the_name_of_a_kernel_explains_its_champions() {
     let text = said(&lab, &["explain", "--offline", "k"], 0);
     assert!(text.contains("p/k, a kernel of operator twice") && text.contains("on h, by `p/k/h/select`"), "{text}");
     assert!(text.contains("  champion: V=2") && text.contains("`kforge tree --kernel k` lists them"), "{text}");
-    let follows = "selected again after a change of k.cu; [kernel.k], [operator.twice], [targets.h] in the manifest; the reference ";
+    let follows = "depends on k.cu; [kernel.k], [operator.twice], [targets.h] in the manifest; the reference ";
     assert!(text.contains(follows), "{text}");
-    assert!(text.contains("; and on another device than Virtual H (sm_90, driver 580)"), "{text}");
+    assert!(text.contains("; the device Virtual H (sm_90, driver 580)"), "{text}");
     let json: Value = serde_json::from_str(&said(&lab, &["explain", "--offline", "--json", "k"], 0)).unwrap();
     assert_eq!(json[0]["seats"][0]["reads"]["sources"], serde_json::json!(["k.cu"]));
     assert_eq!((&json[0]["kernel"], &json[0]["seats"][0]["choices"][0]["champion"]), (&"k".into(), &"V=2".into()));

@@ -16,7 +16,8 @@ pub(super) fn diagnostic(error: &DiffError) -> Diagnostic {
             .expected(format!("one of {}", listed(known, LISTED)))
             .suggest(variant, known.iter().map(String::as_str)),
         DiffError::Several { known, .. } => of("diff.variant").expected(format!("one of {}", listed(known, LISTED))),
-        DiffError::NoChampion { .. } => of("diff.champion").hint("name both variants: `kforge diff KERNEL A B`"),
+        DiffError::NoChampion { .. } => of("diff.champion")
+            .hint("`kforge build` selects champions; or name both variants: `kforge diff KERNEL A B`"),
         DiffError::Same { known, .. } if known.is_empty() => of("diff.same").hint("it is the only variant"),
         DiffError::Same { known, .. } => of("diff.same").expected(format!("one of {}", listed(known, LISTED))),
     }

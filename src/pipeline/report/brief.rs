@@ -265,7 +265,7 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
         if champion.variant.is_none() && !is_failed(target) && target.unavailable.is_empty() {
             out.push(("no champion", BAD, champion.because.clone()));
         }
-        out.extend(target.not_confirmed(champion).into_iter().map(|line| ("unconfirmed", OPEN, line)));
+        out.extend(target.not_confirmed(champion).into_iter().map(|line| ("warning", OPEN, line)));
         let harmful = target.harmful(champion).map(|(method, why)| format!("{method} is harmful: {why}"));
         out.extend(harmful.map(|why| ("warning", OPEN, why)));
     }

@@ -125,7 +125,7 @@ pub struct ReadsDocument {
 const FILES: usize = 6;
 
 impl ReadsDocument {
-    /// When it is selected again, as a line.
+    /// What the selection depends on, as a line.
     fn line(&self) -> String {
         let named = |files: &[String]| {
             let more = files.len().saturating_sub(FILES);
@@ -146,9 +146,9 @@ impl ReadsDocument {
         parts.retain(|part| !part.is_empty());
         let device = match self.devices.is_empty() {
             true => String::new(),
-            false => format!("; and on another device than {}", self.devices.join(" or ")),
+            false => format!("; the device {}", self.devices.join(" or ")),
         };
-        format!("selected again after a change of {}{device}", parts.join("; "))
+        format!("depends on {}{device}", parts.join("; "))
     }
 }
 
@@ -278,7 +278,7 @@ mod tests {
             "on cpu, by `p/k/cpu/select`",
             "  provisional: A=1  (the first)",
             "    would change it: times at its bench shapes: it was selected without them",
-            "  selected again after a change of k.cu, common.h; [kernel.k], [operator.o], [targets.cpu] in the manifest; the reference builtin:sum; the C++ compiler of this machine",
+            "  depends on k.cu, common.h; [kernel.k], [operator.o], [targets.cpu] in the manifest; the reference builtin:sum; the C++ compiler of this machine",
             "on cpu [T=f16], by `p/k/cpu/select`",
             "  nothing is selected yet",
             "  the last build selected: A=2  (provisional; the second)",
@@ -302,7 +302,7 @@ mod tests {
         };
         assert_eq!(
             reads.line(),
-            "selected again after a change of 0.cu, 1.cu, 2.cu, 3.cu, 4.cu, 5.cu and 2 more files; [kernel.k] in the manifest; the reference ref.py::f (ref.py, data.npy); CUDA 13.0; and on another device than NVIDIA H200 (sm_90, driver 580)"
+            "depends on 0.cu, 1.cu, 2.cu, 3.cu, 4.cu, 5.cu and 2 more files; [kernel.k] in the manifest; the reference ref.py::f (ref.py, data.npy); CUDA 13.0; the device NVIDIA H200 (sm_90, driver 580)"
         );
     }
 }
