@@ -19,9 +19,9 @@ use kforge_foundation::base::diag::closest;
 use kforge_pipeline::optimize::methods::{self, Entry};
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::arguments::Arguments;
-use kforge_pipeline::report::choice::Choice;
+use kforge_pipeline::report::choice::{Choice, Chosen};
 use kforge_pipeline::report::explanation::ArgumentsOf;
-use kforge_pipeline::report::kernel::{KernelDocument, LastChoice};
+use kforge_pipeline::report::kernel::KernelDocument;
 use kforge_pipeline::report::method::MethodUse;
 use kforge_project::workspace::select::SelectionArgs;
 
@@ -118,7 +118,7 @@ fn add_last_build(session: &Session, kernels: &mut [KernelDocument]) {
     let Some(report) = last(session, &workspace).ok().filter(|_| !is_interrupted(session, &workspace)) else { return };
     for kernel in kernels {
         for seat in kernel.seats.iter_mut().filter(|seat| seat.choices.is_empty()) {
-            seat.last_build = LastChoice::of(&report, &kernel.package, &kernel.kernel, (&seat.target, &seat.types));
+            seat.last_build = Chosen::of(&report, &kernel.package, &kernel.kernel, (&seat.target, &seat.types));
         }
     }
 }

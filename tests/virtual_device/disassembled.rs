@@ -51,6 +51,15 @@ fn a_page_finds_the_disassembly_of_the_champion_and_of_what_it_is_compared_with_
     let said = run(&lab, &["report", "--html", "mine.html"], 101);
     assert!(said.contains("mine.sass.html` is no page of kforge") && !lab.project.root().join("mine.html").exists());
     assert_eq!(fs::read_to_string(lab.project.root().join("mine.sass.html")).unwrap(), "mine");
+    // A page that only mentions kforge is no page of it, and neither is a folder.
+    let theirs = "<!doctype html>\n<title>Notes</title>\n<p>: kforge report";
+    lab.project.write("mine.sass.html", theirs);
+    run(&lab, &["report", "--html", "mine.html"], 101);
+    assert_eq!(fs::read_to_string(lab.project.root().join("mine.sass.html")).unwrap(), theirs);
+    fs::remove_file(lab.project.root().join("mine.sass.html")).unwrap();
+    fs::create_dir(lab.project.root().join("mine.sass.html")).unwrap();
+    run(&lab, &["report", "--html", "mine.html"], 101);
+    fs::remove_dir(lab.project.root().join("mine.sass.html")).unwrap();
     run(&lab, &["report", "--html", "/dev/null"], 0);
     assert!(!std::path::Path::new("/dev/null.sass.html").exists());
     assert!(!run(&lab, &["report", "--html", "-"], 0).contains("sass.html"), "what is printed has nothing beside it");

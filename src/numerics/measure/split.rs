@@ -352,6 +352,16 @@ mod tests {
     }
 
     #[test]
+    fn only_pairs_of_the_two_themselves_have_figures() {
+        let (params, mut known) = timed(&[&[100.0, 100.0], &[125.0, 90.0], &[150.0, 150.0]]);
+        pair(&mut known, (1, 2, 2), 0.65, 0.2);
+        pair(&mut known, (0, 2, 2), 0.7, 0.001);
+        let found = select(&params, &known).overtaken;
+        assert_eq!(left(&found), [(2, 1, Stays::Undecided)]);
+        assert_eq!(found[0].pairs, None);
+    }
+
+    #[test]
     fn a_class_keeps_no_ties_over_shapes_that_it_lost() {
         let (params, mut known) = timed(&[&[100.0, 100.0], &[104.0, 96.0]]);
         pair(&mut known, (1, 0, 1), 1.04, 0.001);

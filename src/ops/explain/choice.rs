@@ -11,7 +11,7 @@ use kforge_numerics::measure::orders::Comparison;
 use kforge_numerics::measure::stats::{geometric_mean, median};
 use kforge_pipeline::plan::kernels::{MARGIN, Selected};
 use kforge_pipeline::plan::variants::PlannedVariant;
-use kforge_pipeline::report::choice::{Choice, Compared, HeldBack, Rival, Time};
+use kforge_pipeline::report::choice::{Choice, Chosen, Compared, HeldBack, Rival, Time};
 use kforge_pipeline::report::classes::{OvertakenReport, reason, stands_for};
 use kforge_types::record::params::{Champion, Judgement, Overtaken, Selection};
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
@@ -87,11 +87,13 @@ impl Inputs<'_, '_> {
             times.max_by(|a, b| a.1.total_cmp(&b.1))
         });
         Choice {
-            stands_for: stands_for(per, &class),
-            class,
-            champion: champion.variant.and_then(label),
-            provisional: champion.provisional,
-            because: reason(champion, &named, &|at| self.shape(at), &|class| selected.class_name(class)),
+            chosen: Chosen {
+                stands_for: stands_for(per, &class),
+                class,
+                champion: champion.variant.and_then(label),
+                provisional: champion.provisional,
+                because: reason(champion, &named, &|at| self.shape(at), &|class| selected.class_name(class)),
+            },
             overtaken: overtaken
                 .iter()
                 .filter(|o| shapes.contains(&o.shape))

@@ -290,6 +290,15 @@ fn write_failed(out: &mut String, kernel: &KernelReport, target: &TargetReport) 
     if wrong.is_empty() {
         what.extend(target.untried.and_then(UntriedReport::alone));
     }
+    // Of a build that goes on after a failure, other variants can be correct and have been selected.
+    let passes = |champion: &ChampionReport| {
+        let mut own = target.shapes.iter().filter(|shape| Some(&shape.variant) == champion.variant.as_ref()).peekable();
+        own.peek().is_some() && own.all(|shape| shape.verdict == Verdict::Pass)
+    };
+    if !target.champions.is_empty() && target.champions.iter().all(passes) {
+        let time = time(target);
+        what.push(format!("champion {}{}{time}", champions(target).0, if time.is_empty() { "" } else { "  " }));
+    }
     let name = paint(BOLD, &name(kernel, target));
     let _ = writeln!(out, "  {} {name} on {}: {}", paint(BAD, "fail"), target.target, what.join("; "));
 }
@@ -445,7 +454,7 @@ mod tests {
         assert_eq!(
             anstream::adapter::strip_str(&brief(&report)).to_string(),
             "p\n  good  cpu  pass  V=1\n  fail wrong on cpu: 2 of 3 variants are wrong at ragged\n  \
-             fail broken on cpu: no (4 steps)\n"
+             fail broken on cpu: no (4 steps); champion V=1\n"
         );
         let names: Vec<String> = failed(&report).into_iter().map(|failed| failed.kernel).collect();
         assert_eq!(names, ["wrong", "broken"]);

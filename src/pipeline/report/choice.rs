@@ -6,7 +6,8 @@ use std::fmt::Write;
 use anstyle::Style;
 use serde::Serialize;
 
-use super::classes::OvertakenReport;
+use super::classes::{OvertakenReport, stands_for};
+use super::document::{ChampionReport, Report, TargetReport};
 use super::duration::duration;
 use super::text::variant;
 use super::wrong::word;
@@ -21,9 +22,9 @@ const DIM: Style = Style::new().dimmed();
 /// The rivals of a champion that are named. The others are counted.
 const NAMED: usize = 12;
 
-/// The choice for one class of shapes.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct Choice {
+/// Who was chosen for a class of shapes, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Chosen {
     /// The class: `all`, a shape's name, or the value of the class expression; with `@` and a shape's name, the class of a shape that was split from it.
     pub class: String,
     /// The shapes of the class, as a part of a line: empty for all shapes.
@@ -35,6 +36,14 @@ pub struct Choice {
     pub provisional: bool,
     /// Why it was selected.
     pub because: String,
+}
+
+/// The choice for one class of shapes.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Choice {
+    /// Who was chosen.
+    #[serde(flatten)]
+    pub chosen: Chosen,
     /// Bench shapes of the class at which another variant is faster, as far as is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overtaken: Vec<OvertakenReport>,
@@ -45,11 +54,36 @@ pub struct Choice {
     pub rivals: Vec<Rival>,
 }
 
+impl Chosen {
+    /// The champions of a kernel on a target for one choice of types, in a report.
+    pub fn of(report: &Report, package: &str, kernel: &str, (target, types): (&str, &str)) -> Vec<Chosen> {
+        let packages = report.packages.iter().filter(|of| of.name == package);
+        let kernels = packages.flat_map(|of| &of.kernels).filter(|of| of.name == kernel);
+        let targets = kernels.flat_map(|of| &of.targets).filter(|of| of.target == target && of.types == types);
+        let last = |of: &TargetReport, champion: &ChampionReport| Chosen {
+            class: champion.class.clone(),
+            stands_for: stands_for(of.per.as_deref(), &champion.class),
+            champion: champion.variant.clone(),
+            provisional: champion.provisional,
+            because: champion.because.clone(),
+        };
+        targets.flat_map(|of| of.champions.iter().map(move |champion| last(of, champion))).collect()
+    }
+
+    /// The choice of the last build, in a line.
+    pub(super) fn last_line(&self) -> String {
+        let Chosen { stands_for, champion, provisional, because, .. } = self;
+        let name = champion.as_deref().map_or("none", variant);
+        let provisional = if *provisional && champion.is_some() { "provisional; " } else { "" };
+        format!("the last build selected{stands_for}: {name}  {DIM}({provisional}{because}){DIM:#}")
+    }
+}
+
 impl Choice {
     /// What would make another variant champion, as far as its rivals show: a sentence for each.
     fn would_change(&self) -> Vec<String> {
         let mut lines = vec![];
-        if self.champion.is_some() && self.provisional {
+        if self.chosen.champion.is_some() && self.chosen.provisional {
             lines.push("times at its bench shapes: it was selected without them".to_string());
         }
         let serving = || self.rivals.iter().filter(|rival| rival.serves);
@@ -187,11 +221,11 @@ impl Rival {
 pub fn text(choices: &[Choice]) -> String {
     let mut out = String::new();
     for choice in choices {
-        let name = choice.champion.as_deref().map_or("none", variant);
-        let standing = if choice.provisional && choice.champion.is_some() { "provisional" } else { "champion" };
+        let Chosen { stands_for, champion, provisional, because, .. } = &choice.chosen;
+        let name = champion.as_deref().map_or("none", variant);
+        let standing = if *provisional && champion.is_some() { "provisional" } else { "champion" };
         let time = choice.time.as_ref().map(|time| format!("  {} at {}", duration(time.ns), time.shape));
         let time = time.unwrap_or_default();
-        let (stands_for, because) = (&choice.stands_for, &choice.because);
         let _ = writeln!(out, "  {standing}{stands_for}: {name}{time}  {DIM}({because}){DIM:#}");
         for overtaken in &choice.overtaken {
             let _ = writeln!(out, "    {}", overtaken.line());
@@ -253,11 +287,13 @@ mod tests {
             Rival { pairs: later, ties: true, ..rival("A=11") },
         ];
         let choice = Choice {
-            class: "all".into(),
-            stands_for: String::new(),
-            champion: Some("A=1".into()),
-            provisional: false,
-            because: "of two".into(),
+            chosen: Chosen {
+                class: "all".into(),
+                stands_for: String::new(),
+                champion: Some("A=1".into()),
+                provisional: false,
+                because: "of two".into(),
+            },
             overtaken: vec![],
             time: Some(Time { shape: "big".into(), ns: 7870.0 }),
             rivals,
@@ -285,11 +321,13 @@ mod tests {
     fn of_many_rivals_some_are_counted() {
         let rivals = (0..NAMED + 3).map(|i| rival(&format!("A={i}"))).collect();
         let choice = Choice {
-            class: "all".into(),
-            stands_for: " for r = 2".into(),
-            champion: None,
-            provisional: true,
-            because: "all are wrong".into(),
+            chosen: Chosen {
+                class: "all".into(),
+                stands_for: " for r = 2".into(),
+                champion: None,
+                provisional: true,
+                because: "all are wrong".into(),
+            },
             overtaken: vec![],
             time: None,
             rivals,
@@ -312,11 +350,13 @@ mod tests {
             Rival { pairs: vec![pair], ..rival(label) }
         };
         let choice = |rivals, provisional| Choice {
-            class: "all".into(),
-            stands_for: String::new(),
-            champion: Some("A=1".into()),
-            provisional,
-            because: "of two".into(),
+            chosen: Chosen {
+                class: "all".into(),
+                stands_for: String::new(),
+                champion: Some("A=1".into()),
+                provisional,
+                because: "of two".into(),
+            },
             overtaken: vec![],
             time: None,
             rivals,

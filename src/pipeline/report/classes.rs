@@ -143,6 +143,10 @@ mod tests {
         let in_pairs = format!("{begins}in pairs: undecided, -0.6 % [-1.4, +0.3]");
         assert_eq!(line(Stays::Undecided, pairs(false)), in_pairs);
         assert_eq!(line(Stays::Undecided, pairs(true)), format!("{in_pairs}; the two orders disagree"));
+        // The two can be decided where the choice of a split shape was made through a third.
+        let decided = PairsWithChampion { slower_by: -0.03, interval: (-0.04, -0.02), orders_disagree: false };
+        let faster = format!("{begins}in pairs: faster, -3.0 % [-4.0, -2.0]");
+        assert_eq!(line(Stays::Undecided, Some(decided)), faster);
         assert_eq!(line(Stays::Unpaired, None), format!("{begins}not compared in pairs"));
         let faster = "at llama, V=2 is 9.6 % faster than the champion, but `select.classes` allows no more classes";
         assert_eq!(line(Stays::Classes, None), faster);

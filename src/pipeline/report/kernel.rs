@@ -8,11 +8,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::baselines::{self, BaselineReport};
-use super::choice::{self, Choice};
-use super::classes::stands_for;
-use super::document::{ChampionReport, Report, TargetReport};
+use super::choice::{self, Choice, Chosen};
 use super::provenance::{self, ObservedReport};
-use super::text::variant;
 use kforge_foundation::base::count;
 
 const BOLD: Style = Style::new().bold();
@@ -51,7 +48,7 @@ pub struct SeatDocument {
     pub choices: Vec<Choice>,
     /// What the last build selected, if the step has no result any more: steps before it changed, or failed and have to run again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub last_build: Vec<LastChoice>,
+    pub last_build: Vec<Chosen>,
     /// Baselines beside its champions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<BaselineReport>,
@@ -60,46 +57,6 @@ pub struct SeatDocument {
     pub observed: Vec<ObservedReport>,
     /// What the selection follows from.
     pub reads: ReadsDocument,
-}
-
-/// A champion of the last build.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct LastChoice {
-    /// The class.
-    pub class: String,
-    /// The shapes of the class, as a part of a line: empty for all shapes.
-    #[serde(skip)]
-    pub stands_for: String,
-    /// The champion; none if no variant could be selected.
-    pub champion: Option<String>,
-    /// Whether it was selected without measurements.
-    pub provisional: bool,
-    /// Why it was selected.
-    pub because: String,
-}
-
-impl LastChoice {
-    /// The champions of a kernel on a target for one choice of types, in a report.
-    pub fn of(report: &Report, package: &str, kernel: &str, (target, types): (&str, &str)) -> Vec<LastChoice> {
-        let packages = report.packages.iter().filter(|of| of.name == package);
-        let kernels = packages.flat_map(|of| &of.kernels).filter(|of| of.name == kernel);
-        let targets = kernels.flat_map(|of| &of.targets).filter(|of| of.target == target && of.types == types);
-        let last = |of: &TargetReport, champion: &ChampionReport| LastChoice {
-            class: champion.class.clone(),
-            stands_for: stands_for(of.per.as_deref(), &champion.class),
-            champion: champion.variant.clone(),
-            provisional: champion.provisional,
-            because: champion.because.clone(),
-        };
-        targets.flat_map(|of| of.champions.iter().map(move |champion| last(of, champion))).collect()
-    }
-
-    fn line(&self) -> String {
-        let LastChoice { stands_for, champion, provisional, because, .. } = self;
-        let name = champion.as_deref().map_or("none", variant);
-        let provisional = if *provisional && champion.is_some() { "provisional; " } else { "" };
-        format!("the last build selected{stands_for}: {name}  {DIM}({provisional}{because}){DIM:#}")
-    }
 }
 
 /// What a selection follows from: a change of any of it makes the selection outdated.
@@ -176,7 +133,7 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
                 true => {
                     out.push_str("  nothing is selected yet\n");
                     for last in &seat.last_build {
-                        let _ = writeln!(out, "  {}", last.line());
+                        let _ = writeln!(out, "  {}", last.last_line());
                     }
                 }
                 false => out.push_str(&choice::text(&seat.choices)),
@@ -207,17 +164,19 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::{KernelReport, PackageReport};
+    use super::super::document::{ChampionReport, KernelReport, PackageReport, Report, TargetReport};
     use super::*;
 
     #[test]
     fn a_kernel_is_told_by_its_champions_and_the_number_of_its_steps() {
         let choice = Choice {
-            class: "all".into(),
-            stands_for: String::new(),
-            champion: Some("A=1".into()),
-            provisional: true,
-            because: "the first".into(),
+            chosen: Chosen {
+                class: "all".into(),
+                stands_for: String::new(),
+                champion: Some("A=1".into()),
+                provisional: true,
+                because: "the first".into(),
+            },
             overtaken: vec![],
             time: None,
             rivals: vec![],
@@ -261,8 +220,8 @@ mod tests {
         let kernels = vec![KernelReport { name: "k".into(), operator: "o".into(), targets }];
         let packages = vec![PackageReport { name: "p".into(), kernels, ..PackageReport::default() }];
         let report = Report { packages, ..Report::default() };
-        let last_build = LastChoice::of(&report, "p", "k", ("cpu", "T=f16"));
-        assert_eq!(LastChoice::of(&report, "q", "k", ("cpu", "T=f16")), []);
+        let last_build = Chosen::of(&report, "p", "k", ("cpu", "T=f16"));
+        assert_eq!(Chosen::of(&report, "q", "k", ("cpu", "T=f16")), []);
         let kernel = KernelDocument {
             format_version: 1,
             package: "p".into(),
