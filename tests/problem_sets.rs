@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 mod folders;
 #[path = "problem_sets/kernels.rs"]
 mod kernels;
+#[path = "installed/program.rs"]
+mod program;
 #[path = "installed/python.rs"]
 mod python;
 
@@ -86,7 +88,7 @@ impl Lab {
     }
 
     fn run_in(&self, folder: &str, words: &[&str]) -> Ran {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
+        let mut command = Command::new(program::program());
         command.args(words).current_dir(self.path(folder)).env_clear().env("KFORGE_HOME", self.home.path());
         for (name, value) in environment().into_iter().filter(|(name, _)| passed(name)) {
             command.env(name, value);

@@ -1,11 +1,13 @@
 //! Kernels of public source packages, byte for byte as they were published: `tests/real_kernels/fetch` downloads them, and `tests/real_kernels/run` compares their
 //! verdicts on `cpu` with `tests/real_kernels/expected.toml`. `docs/real-kernels.md` is about them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use kforge::base::testing::skipped;
 
+#[path = "installed/program.rs"]
+mod program;
 #[path = "installed/python.rs"]
 mod python;
 
@@ -19,11 +21,6 @@ fn script(python: &Path, name: &str, words: &[&str]) -> Output {
 
 fn text(output: &Output) -> String {
     format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests names the program")]
-fn program() -> PathBuf {
-    std::env::var_os("KFORGE_TEST_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_kforge").into(), PathBuf::from)
 }
 
 #[test]
@@ -41,7 +38,7 @@ fn kernels_of_source_packages_get_the_verdicts_that_are_recorded() {
     assert!(fetched.status.success(), "{}", text(&fetched));
     let home = folder.path().join("home");
     let python_is = format!("toolchain.python=\"{}\"", python.display());
-    let (program, home) = (program(), home.to_str().unwrap());
+    let (program, home) = (program::program(), home.to_str().unwrap());
     let words = [program.to_str().unwrap(), at, "--home", home, "--", "--config", &python_is];
     let ran = script(Path::new("python3"), "run", &words);
     assert!(ran.status.success(), "{}", text(&ran));

@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 
 #[path = "installed/folders.rs"]
 mod folders;
+#[path = "installed/program.rs"]
+mod program;
 #[path = "installed/python.rs"]
 mod python;
 
@@ -81,7 +83,7 @@ impl Lab {
     }
 
     fn command(&self, words: &[&str]) -> Ran {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
+        let mut command = Command::new(program::program());
         command.args(words).current_dir(self.folder.path()).env_clear();
         command.env("KFORGE_HOME", self.home.path()).envs(self.variables.iter().copied()).stdin(Stdio::null());
         for (name, value) in environment().into_iter().filter(|(name, _)| passed(name)) {

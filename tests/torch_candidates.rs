@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 
 #[path = "installed/folders.rs"]
 mod folders;
+#[path = "installed/program.rs"]
+mod program;
 #[path = "installed/python.rs"]
 mod python;
 
@@ -106,7 +108,9 @@ impl Lab {
         reason = "a test stands where a shell does, and hands PATH and the index of packages on"
     )]
     fn run(&self, words: &[&str]) -> Ran {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
+        // Only the program of this build has devices for which the processor stands in.
+        let program = if self.on_device.is_some() { env!("CARGO_BIN_EXE_kforge").into() } else { program::program() };
+        let mut command = Command::new(program);
         command.args(words).current_dir(self.folder.path()).env_clear().stdin(Stdio::null());
         command.env("KFORGE_HOME", self.home.path()).env("KFORGE_BUILD_TIME_LIMIT", "30s");
         let passed = |name: &str| {

@@ -20,6 +20,8 @@ mod libdevice;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 #[path = "triton/packaged.rs"]
 mod packaged;
+#[path = "installed/program.rs"]
+mod program;
 #[path = "installed/python.rs"]
 mod python;
 #[path = "triton/several.rs"]
@@ -146,7 +148,7 @@ impl Lab {
     }
 
     fn command(&self, words: &[&str]) -> Ran {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
+        let mut command = Command::new(program::program());
         command.args(words).current_dir(self.folder.path()).env_clear();
         command.env("KFORGE_HOME", self.home.path()).envs(self.variables.clone()).stdin(Stdio::null());
         for (name, value) in environment().into_iter().filter(|(name, _)| passed(name)) {
