@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use kforge::base::Digest;
 use kforge::engine::{self, Blobs, BuildOutcome};
-use kforge::ops::build::BuildRequest;
+use kforge::ops::build::{BuildRequest, UnknownCounts};
 use kforge::ops::event::RecordedMessage;
 use kforge::ops::session::certificate::Answer;
 use kforge::ops::session::request::LastRequest;
@@ -124,7 +124,9 @@ impl World {
         let held = outdated.clone();
         let request = LastRequest::default();
         let verdicts = outcome.verdicts;
-        let answer = Answer { said: said_so, until: None, report: found, steps, verdicts, reused, outdated, request };
+        let unknown = UnknownCounts::of(&outcome);
+        let answer =
+            Answer { said: said_so, until: None, report: found, steps, verdicts, unknown, reused, outdated, request };
         if let (Some(question), true) = (question, ready.decided) {
             let mut witness = ready.witness.clone();
             witness.add(seen);

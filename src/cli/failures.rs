@@ -13,7 +13,7 @@ use super::args::Global;
 use super::console::Console;
 use super::context::command;
 use super::words::reason;
-use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_foundation::base::{Diagnostic, Severity, count};
 use kforge_ops::build::is_doubt;
 use kforge_pipeline::report::arguments::Arguments;
 use kforge_types::model::{Kernel, Package, TuneValue, Variant};
@@ -30,6 +30,17 @@ struct Group {
     reasons: Vec<(String, u64)>,
 }
 
+/// What compilers warned about in the variants of a kernel.
+#[derive(Default)]
+struct Warned {
+    /// Each warning: its place and its text, without the parts that differ between variants.
+    said: BTreeSet<String>,
+    /// The variants.
+    variants: BTreeSet<String>,
+    /// Whether a warning was not printed again.
+    is_repeated: bool,
+}
+
 /// Reports steps as they end.
 pub(super) struct Teller<'a> {
     console: &'a Console,
@@ -38,6 +49,8 @@ pub(super) struct Teller<'a> {
     groups: BTreeMap<(String, &'static str), Group>,
     /// Warnings about kernels that passed: package, kernel with target, and the text of the warning.
     doubted: BTreeSet<(String, String, String)>,
+    /// Warnings of compilers, by package and kernel.
+    warned: BTreeMap<(String, String), Warned>,
     /// Whether the build is one of several, so that more is tried after it.
     goes_on: bool,
     /// Judgements that are not reported yet.
@@ -54,6 +67,7 @@ impl<'a> Teller<'a> {
             packages,
             groups: BTreeMap::new(),
             doubted: BTreeSet::new(),
+            warned: BTreeMap::new(),
             goes_on: false,
             held: Held::default(),
         }
@@ -126,7 +140,9 @@ impl<'a> Teller<'a> {
                 // The report says why there is no champion.
                 let shown = step.kind != StepKind::Select || console.verbose();
                 for note in step.notes.iter().filter(|n| shown && loud(n.severity) && !is_doubt(n) && !warns(n)) {
-                    console.err(&indented(&note.message));
+                    if !self.is_repeated(step, note) {
+                        console.err(&indented(&note.message));
+                    }
                 }
             }
         }
@@ -146,6 +162,22 @@ impl<'a> Teller<'a> {
         }
     }
 
+    /// Whether a compiler said the same about another variant of the kernel, so that it is only counted.
+    fn is_repeated(&mut self, step: &StepFinished, note: &Note) -> bool {
+        if step.kind != StepKind::Compile || self.console.verbose() {
+            return false;
+        }
+        let [kernel, variant] =
+            [&step.labels.kernel, &step.labels.variant].map(|part| part.clone().unwrap_or_default());
+        let warned = self.warned.entry((step.labels.package.clone(), kernel)).or_default();
+        warned.variants.insert(variant);
+        let before = warned.said.len();
+        warned.said.extend(warnings(note));
+        let is_repeated = warned.said.len() == before;
+        warned.is_repeated |= is_repeated;
+        is_repeated
+    }
+
     /// Reports the judgements that are still held, and how many more steps failed for reasons that were already reported.
     pub(super) fn rest(&mut self) {
         let left = self.held.left();
@@ -154,6 +186,12 @@ impl<'a> Teller<'a> {
         let steps = if more == 1 { "step" } else { "steps" };
         if more > 0 {
             self.console.fitted(&format!("{more} more {steps} failed for the same reasons; -v prints each\n"));
+        }
+        for ((package, kernel), warned) in self.warned.iter().filter(|(_, warned)| warned.is_repeated) {
+            let variants = count(warned.variants.len() as u64, "variant");
+            self.console.fitted(&format!(
+                "the compiler warned about {variants} of {package}/{kernel}, each warning is printed once; -v prints all\n"
+            ));
         }
     }
 
@@ -191,6 +229,15 @@ impl<'a> Teller<'a> {
             }
         }
         console.err(&format!("  to run only this step again: {}\n", command(self.global, &["run", &step.id])));
+    }
+}
+
+/// The warnings of a note, each without the parts that differ between variants.
+fn warnings(note: &Note) -> Vec<String> {
+    let of = |text: &str| NUMBER.replace_all(text, "0").into_owned();
+    match note.parts.as_slice() {
+        [] => vec![of(&note.message)],
+        parts => parts.iter().map(|part| format!("{:?} {}", part.place, of(&part.message))).collect(),
     }
 }
 
@@ -280,6 +327,7 @@ fn labelled(kernel: &Kernel, label: &str) -> Variant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_types::record::{SourcePlace, ToolMessage};
 
     pub(super) fn step(why: &str) -> StepFinished {
         StepFinished {
@@ -310,6 +358,19 @@ mod tests {
             ("`k<32>` takes 3 parameters, the launch passes 2", "`k<256>` takes 3 parameters, the launch passes 2");
         assert_eq!(general(&step(a), a), general(&step(b), b));
         assert_ne!(general(&step(a), a), general(&step("race on `s`"), "race on `s`"));
+    }
+
+    #[test]
+    fn a_warning_in_two_variants_is_one_warning() {
+        let note = |text: &str, line: u32| {
+            let place = SourcePlace { file: "k.cu".into(), line, column: Some(4) };
+            let part = ToolMessage { severity: Severity::Warning, message: text.into(), place: Some(place) };
+            Note { parts: vec![part], ..Note::new(Severity::Warning, "compile.log", format!("log of {text}")) }
+        };
+        assert_eq!(warnings(&note("unused in k<32>", 3)), warnings(&note("unused in k<256>", 3)));
+        assert_ne!(warnings(&note("unused in k<32>", 3)), warnings(&note("unused in k<32>", 4)));
+        assert_ne!(warnings(&note("unused", 3)), warnings(&note("narrowed", 3)));
+        assert_eq!(warnings(&Note::new(Severity::Warning, "compile.log", "3 warnings")), ["0 warnings"]);
     }
 
     #[test]

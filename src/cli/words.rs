@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::console::Console;
 use kforge_foundation::base::count;
 use kforge_ops::accept::AcceptedChampion;
-use kforge_ops::build::{Champion, Lacking};
+use kforge_ops::build::{Champion, Lacking, UnknownCounts};
 use kforge_pipeline::release::trust::Distrusted;
 use kforge_pipeline::report::arguments::Arguments;
 use kforge_pipeline::report::{explanation, field_words};
@@ -78,8 +78,8 @@ fn by_reason<'s>(steps: impl Iterator<Item = (&'s str, &'s str)>) -> Vec<String>
     lines
 }
 
-/// How many steps had each outcome, in one line.
-pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
+/// How many steps had each outcome, and how many of them have each verdict, in one line.
+pub(super) fn summary(c: &StepCounts, (v, unknown): (&VerdictCounts, &UnknownCounts), began: Instant) -> String {
     let mut parts = vec![format!("{}: {} executed, {} fresh", count(c.total, "step"), c.executed, c.fresh)];
     for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
         if n > 0 {
@@ -87,11 +87,12 @@ pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> Stri
         }
     }
     format!(
-        "{}; verdicts: {} pass, {} fail, {} unknown; {:.1} s",
+        "{}; their verdicts: {} pass, {} fail, {} unknown{}; {:.1} s",
         parts.join(", "),
         v.pass,
         v.fail,
         v.unknown,
+        unknown.text(),
         began.elapsed().as_secs_f64()
     )
 }

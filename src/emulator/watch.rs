@@ -84,13 +84,9 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
                 false => "",
             };
             let bytes = count(size, "byte");
+            // A device, and a build that is not watched, ends the kernel here.
             let message = format!("{} of {bytes} through {what} ({address:#x}) at {}{hint}", verb(kind), job.at(pc));
-            stop(
-                core,
-                job,
-                &access,
-                finding(job, FindingKind::OutOfBounds, message, pc, (*(*core).block).linear, thread),
-            );
+            stop(core, job, &access, finding(job, FindingKind::Crash, message, pc, (*(*core).block).linear, thread));
         }
         copies::checked(core, job, watch, &access, continues);
         if kind & WRITE != 0 {

@@ -6,6 +6,7 @@ pub mod report;
 pub mod result;
 pub mod steps;
 mod timings;
+mod unknown;
 mod untried;
 
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub use outcome::{Ended, Lacking, failing};
 pub use plan::{Plan, plan};
 pub use result::{Built, Champion, Finished, Unchanged};
 pub use steps::{is_about_values, is_doubt};
+pub use unknown::UnknownCounts;
 pub use untried::Untried;
 
 /// The request for a build.
@@ -231,6 +233,7 @@ pub(crate) fn execute<R>(
         champions: result::champions(&ready, &outcome),
         steps: outcome.counts,
         verdicts: outcome.verdicts,
+        unknown: UnknownCounts::of(&outcome),
         reused: reused(fresh.filter_map(|done| done.evidence.as_ref())),
         outdated,
         untried: untried::untried(&outcome),

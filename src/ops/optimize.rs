@@ -23,7 +23,7 @@ pub use self::results::Became;
 use self::results::Results;
 use crate::build::report::{assemble, keep};
 use crate::build::steps::execute;
-use crate::build::{Champion, Ended, result, trusting};
+use crate::build::{Champion, Ended, UnknownCounts, result, trusting};
 use crate::contradictions;
 use crate::event::{Event, Purpose};
 use crate::session::Opened;
@@ -82,6 +82,8 @@ pub struct Finished {
     pub steps: StepCounts,
     /// The number of steps by verdict.
     pub verdicts: VerdictCounts,
+    /// What the unknown verdicts are about.
+    pub unknown: UnknownCounts,
 }
 
 /// Why rounds cannot be run.
@@ -239,7 +241,16 @@ fn turn(
         }
         let champions = result::champions(&ready, &outcome);
         let spent = run.ledger.all();
-        Turn::Over(Optimized::Finished(Box::new(Finished { ended, report, champions, spent, steps, verdicts })))
+        let unknown = UnknownCounts::of(&outcome);
+        Turn::Over(Optimized::Finished(Box::new(Finished {
+            ended,
+            report,
+            champions,
+            spent,
+            steps,
+            verdicts,
+            unknown,
+        })))
     } else {
         let success = ended == Ended::Done;
         session.reporter.event(&Event::Round(&RoundEvent::Built { success, steps, verdicts }));

@@ -70,6 +70,27 @@ fn a_block_beyond_the_launch_bounds_is_said_at_the_block_and_no_argument_is_blam
 }
 
 #[test]
+fn a_warning_of_a_compiler_is_printed_once_for_all_variants() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 128]");
+    place.edit("twice.cu", "int i =", "if (n < 0) y[0] = 5 / 0;\n    int i =");
+    let said = place.run("build").expect(0).says("warning: division by zero");
+    assert_eq!(said.err.matches("warning: division by zero").count(), 1, "{}", said.err);
+    said.says("the compiler warned about 3 variants of tiny/twice, each warning is printed once; -v prints all");
+    place.run("clean").expect(0);
+    let told = place.run("build -v").expect(0);
+    assert_eq!(told.err.matches("warning: division by zero").count(), 3, "{}", told.err);
+}
+
+#[test]
+fn a_kernel_that_stores_through_no_address_does_not_run() {
+    let place = Place::tiny();
+    place.edit("twice.cu", "int i =", "y = nullptr;\n    int i =");
+    let said = place.run("build").expect(100).says("write of 4 bytes through a null pointer");
+    said.says("fail twice on cpu: 1 of 1 variant does not run at five: the kernel crashes");
+}
+
+#[test]
 fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     let place = Place::tiny();
     place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64]");

@@ -35,6 +35,11 @@ fn a_method_that_saves_more_than_noise_is_effective() {
     assert!((29.0..30.2).contains(&least), "{because}");
     let method = &lab.target()["methods"][0];
     assert_eq!(method["matched"]["counts"], serde_json::json!([["LDG\\.E\\.128", 2, 0]]));
+    let output = lab.project.command(&["report", "--offline"]).output().unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    let legend = "+ means that the kernel without the method is slower than the champion, - that it is faster; brackets hold \
+                  the interval of 95 %; the margin is 1 %, of effective methods 2 %";
+    assert_eq!(report.matches(legend).count(), 1, "{report}");
 }
 
 #[test]

@@ -121,7 +121,11 @@ fn a_slowdown_beyond_the_margin_ends_with_102_and_nothing_of_the_repository_chan
     let status =
         || (git(&lab, &["status", "--porcelain"]), git(&lab, &["worktree", "list"]), git(&lab, &["stash", "list"]));
     let before = status();
-    compare(&lab, &["HEAD"]).expect(102).says("slower     p/k on h at big").says(": 1 slower (p/k on h at big)\n");
+    let said = compare(&lab, &["HEAD"]).expect(102).says("slower     p/k on h at big");
+    let said = said.says(" at a margin of 1 %: 1 slower (p/k on h at big)\n");
+    let legend =
+        "+ means that the head is slower than the base, - that it is faster; brackets hold the interval of 95 %";
+    assert_eq!(said.out().matches(legend).count(), 1, "{}", said.out());
     assert_eq!(status(), before);
     let left = fs::read_dir(lab.project.target()).unwrap().map(|e| e.unwrap().file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with("compare-")), "the checkout is gone");
@@ -132,9 +136,9 @@ fn a_slowdown_beyond_the_margin_ends_with_102_and_nothing_of_the_repository_chan
     assert!(0.02 < low && low < high && high < 0.04, "{row}");
     compare(&lab, &["HEAD", "--html"]).expect(102).says("Wrote");
     let page = fs::read_to_string(lab.project.target().join("compare.html")).unwrap();
-    assert!(page.contains("p/k on h at big") && page.contains("\u{2715}</b> slower"), "{page}");
+    assert!(page.contains("p/<wbr>k on h at big") && page.contains("\u{2715}</b> slower"), "{page}");
     assert!(because(&row).starts_with("in pairs on Virtual H (sm_90, driver 580)"), "{row}");
-    compare(&lab, &["HEAD", "--margin", "5%"]).expect(0).says("1 same");
+    compare(&lab, &["HEAD", "--margin", "5%"]).expect(0).says(" at a margin of 5 %: 1 same");
     compare(&lab, &["HEAD", "--margin", "0"]).expect(2);
     let markdown = compare(&lab, &["HEAD", "--message-format", "markdown"]).expect(102);
     assert!(markdown.out().starts_with("### kforge compare: 1 slower\n"), "{}", markdown.out());

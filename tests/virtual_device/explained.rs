@@ -65,6 +65,20 @@ fn the_step_that_chose_the_champion_names_its_rivals_and_what_decided() {
     let text = said(&lab, &["explain", "--offline", SELECT], 0);
     assert!(text.contains("  champion: V=2") && text.contains("    V=1  correct; median +4"), "{text}");
     assert!(text.contains("    V=4  correct; median +") && text.contains("in pairs at big: slower, +"), "{text}");
+    assert_eq!(text.matches(LEGEND).count(), 1, "{text}");
+}
+
+/// What signs mean beside rivals.
+const LEGEND: &str = "+ means that the other variant is slower than the champion, - that it is faster; ";
+
+#[test]
+fn the_last_line_of_a_build_says_what_is_unknown() {
+    let lab = Lab::new(&Machine { device: None, ..Machine::default() });
+    let built = lab.built(&[]);
+    let says = " unknown (no evidence of h); ";
+    assert!(built.stderr().contains("; their verdicts: ") && built.stderr().contains(says), "{}", built.stderr());
+    let again = said(&lab, &["build", "--offline"], 0);
+    assert!(again.contains(says), "so does a build that has nothing to do: {again}");
 }
 
 #[test]
@@ -74,6 +88,7 @@ fn the_name_of_a_kernel_explains_its_champions() {
     let text = said(&lab, &["explain", "--offline", "k"], 0);
     assert!(text.contains("p/k, a kernel of operator twice") && text.contains("on h, by `p/k/h/select`"), "{text}");
     assert!(text.contains("  champion: V=2") && text.contains("`kforge tree --kernel k` lists them"), "{text}");
+    assert!(text.contains(" steps of this kernel: ") && text.matches(LEGEND).count() == 1, "{text}");
     let follows = "depends on k.cu; [kernel.k], [operator.twice], [targets.h] in the manifest; the reference ";
     assert!(text.contains(follows), "{text}");
     assert!(text.contains("; the device Virtual H (sm_90, driver 580)"), "{text}");

@@ -36,7 +36,10 @@ fn a_slowdown_that_pairs_show_ends_with_102_and_one_within_the_margin_does_not()
     let (document, said) = ci(&lab, &[], 102);
     assert_eq!((changes(&document), &document["conclusion"]), (vec!["slower"], &Value::from("slower")));
     assert!(said.contains("slower     p/k on h at big") && said.contains("slower than allowed"), "{said}");
+    assert!(said.contains("; champions at a margin of 1 %: 1 slower (p/k on h at big)"), "{said}");
     let summary = fs::read_to_string(lab.project.target().join("ci/summary.md")).unwrap();
+    let legend = "+ means that the head is slower than the base, - that it is faster";
+    assert!(said.contains(legend) && summary.contains(legend), "{said}\n{summary}");
     assert!(
         summary.starts_with("## kforge ci: slower than allowed\n") && summary.contains("| **slower** | p/k |"),
         "{summary}"
@@ -88,13 +91,16 @@ fn documents_name_files_and_lines_and_count_verdicts_as_the_screen_does() {
     let counts = ["pass", "fail", "unknown"].map(|kind| document["verdicts"][kind].as_u64().unwrap());
     let [pass, fail, unknown] = counts;
     assert!(pass > 0 && fail > 0, "{counts:?}");
-    assert!(said.contains(&format!("verdicts: {pass} pass, {fail} fail, {unknown} unknown")), "{said}");
+    assert!(said.contains(&format!("their verdicts: {pass} pass, {fail} fail, {unknown} unknown")), "{said}");
     let summary = fs::read_to_string(folder.join("summary.md")).unwrap();
     let all: u64 = counts.iter().sum();
-    assert!(summary.contains(&format!("{all} verdicts: {pass} pass, {fail} fail, {unknown} unknown\n")), "{summary}");
+    assert!(
+        summary.contains(&format!("{all} verdicts of steps: {pass} pass, {fail} fail, {unknown} unknown\n")),
+        "{summary}"
+    );
     let output = lab.project.command(&["report", "--format", "summary", "--offline"]).output().unwrap();
     let again = String::from_utf8(output.stdout).unwrap();
-    assert!(again.contains(&format!("{all} verdicts: {pass} pass, ")) && !again.contains("@{"), "{again}");
+    assert!(again.contains(&format!("{all} verdicts of steps: {pass} pass, ")) && !again.contains("@{"), "{again}");
 }
 
 #[test]

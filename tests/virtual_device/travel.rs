@@ -288,7 +288,7 @@ fn what_is_held_is_listed_by_the_names_of_bundles_until_it_is_known_what_is_aske
     let kinds = |lines: Vec<Value>| lines.iter().map(|l| l["kind"].to_string()).collect::<Vec<_>>();
     assert_eq!(kinds(listed(&laptop, &[])), kinds(listed(&laptop, &["evidence/virtual-h.kfe"])));
     let said = run(&laptop, &["evidence", "list"], 0);
-    assert!(said.contains(&format!("Found {records} records of evidence\n")), "{said}");
+    assert!(said.contains(&format!("Found {records} records of evidence: ")), "{said}");
     assert!(said.contains("it is not known which records answer them"), "{said}");
     assert_eq!(
         printed(&laptop, &["evidence", "list"]),

@@ -119,7 +119,7 @@ fn answer(context: &Context, unchanged: &Unchanged, began: Instant) {
         say_reused(context, &answer.reused);
         say_outdated(context, &answer.outdated);
     }
-    context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
+    context.console.status("Finished", &summary(&answer.steps, (&answer.verdicts, &answer.unknown), began));
 }
 
 fn planned(context: &Context, plan: &Plan) {
@@ -228,7 +228,7 @@ fn finish(context: &Context, finished: &Finished, (goal, ending): (Goal, Ending)
     if let Some(untried) = &finished.untried {
         console.warn(&not_tried(untried));
     }
-    let text = summary(&finished.steps, &finished.verdicts, began);
+    let text = summary(&finished.steps, (&finished.verdicts, &finished.unknown), began);
     let exit = Exit::from(&finished.ended);
     match &finished.ended {
         Ended::Done => console.status("Finished", &text),

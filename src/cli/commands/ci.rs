@@ -10,6 +10,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::words::{bytes, say_missing, summary};
 use kforge_foundation::base::count;
+use kforge_numerics::measure::paired::percent;
 use kforge_ops::Error;
 use kforge_ops::build::Finished;
 use kforge_ops::ci::{Ci, CiRequest, ci, write_diagnostics, write_reports};
@@ -122,8 +123,10 @@ fn not_observed(SkippedDevice { package, target }: &SkippedDevice) -> String {
 /// Says how the run ended.
 fn conclude(context: &Context, report: &CiReport, finished: &Finished, began: Instant) {
     let console = &context.console;
-    let steps = summary(&finished.steps, &finished.verdicts, began);
-    let compared = report.comparison.as_ref().map_or_else(String::new, |found| format!("; {}", found.conclusion()));
+    let steps = summary(&finished.steps, (&finished.verdicts, &finished.unknown), began);
+    let compared = report.comparison.as_ref().map_or_else(String::new, |found| {
+        format!("; champions at a margin of {}: {}", percent(found.margin), found.conclusion())
+    });
     let missing = &report.missing_evidence;
     let lacking = || say_missing(console, missing.iter().map(|of| (of.step.as_str(), of.why.as_str())));
     let text = format!("{steps}{compared}");

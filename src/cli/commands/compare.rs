@@ -38,7 +38,7 @@ pub fn run(context: &Context, args: &CompareArgs) -> CommandResult {
 /// The exit code. If several reasons apply, the first of 101, 100, 4, 102, 103 wins.
 fn exit(context: &Context, args: &CompareArgs, compared: &Compared) -> Exit {
     let Compared { comparison: found, timed } = compared;
-    let text = format!("{} with {}: {}", found.head, found.base, found.conclusion());
+    let text = format!("{}: {}", found.title(), found.conclusion());
     let is_wrong = !found.wrong.is_empty();
     for unbuilt in &found.unbuilt {
         match unbuilt.failed {

@@ -138,7 +138,7 @@ fn list(context: &Context, args: &EvidenceList) -> CommandResult {
         n if open => format!("; {n} more belong to no known step (`--all` lists them)"),
         n => format!("; {n} more answer no question of this plan (`--all` lists them)"),
     };
-    context.console.status("Found", &format!("{} of evidence{rest}", count(held.len() as u64, "record")));
+    context.console.status("Found", &format!("{}{rest}", evidence_list::counted(&held)));
     if open {
         context.console.status(
             "",

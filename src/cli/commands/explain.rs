@@ -27,6 +27,9 @@ pub fn run(context: &Context, args: &ExplainArgs) -> CommandResult {
         Explained::Step(step, choices, arguments) => {
             console.out_fitted(&explanation::text(&step, &arguments, args.fields, console.verbose()));
             console.out_fitted(&choice::text(&choices));
+            if let Some(legend) = choice::legend(&choices) {
+                console.out_fitted(&format!("  {legend}\n"));
+            }
         }
         Explained::Kernel(kernels) if args.json => return print_json(context, &kernels),
         Explained::Kernel(kernels) => console.out_fitted(&kernel::text(&kernels, Some(jiff::Timestamp::now()))),

@@ -54,7 +54,7 @@ fn finish(context: &Context, finished: &Finished, began: Instant) -> Exit {
         console.status("Spent", &format!("{agent}: {}", amounts(spent)));
     }
     let exit = Exit::from(&finished.ended);
-    let told = summary(&finished.steps, &finished.verdicts, began);
+    let told = summary(&finished.steps, (&finished.verdicts, &finished.unknown), began);
     match &finished.ended {
         Ended::Done => console.status("Finished", &told),
         Ended::NoEvidence(lacking) => say_lacking(console, lacking, &told),

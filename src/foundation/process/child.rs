@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -53,31 +54,15 @@ impl Child {
         if let Some(dir) = &command.dir {
             expression = expression.dir(dir);
         }
-        let started = when_not_busy(|| {
-            // They are inheritable only while one start takes, because what another thread starts meanwhile inherits them as well.
-            for fd in &command.inherited {
-                fcntl_setfd(fd, FdFlags::empty())?;
-            }
-            let started = expression.start();
-            for fd in &command.inherited {
-                fcntl_setfd(fd, FdFlags::CLOEXEC)?;
-            }
-            started
-        });
+        let started = when_not_busy(|| start_with(&command.inherited, || expression.start()));
         let handle = started.map_err(|e| io::Error::new(e.kind(), format!("cannot start {}: {e}", command.line())))?;
-        let pid = handle.pids().first().copied().ok_or_else(|| io::Error::other("a started child has no id"))?;
-        let raw =
-            i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("not a process id"))?;
-        // Nobody has waited for the child yet, so the id still belongs to it.
-        let pidfd = match pidfd_open(raw, PidfdFlags::empty()) {
-            Ok(pidfd) => pidfd,
+        match identified(&handle) {
+            Ok((pid, pidfd)) => Ok(Child { handle, pid, pidfd, reaped: false }),
             Err(e) => {
-                family::kill_family(pid);
-                let _ = handle.wait();
-                return Err(e.into());
+                end(&handle);
+                Err(e)
             }
-        };
-        Ok(Child { handle, pid, pidfd, reaped: false })
+        }
     }
 
     /// A descriptor that becomes readable once the child has ended.
@@ -109,11 +94,99 @@ impl Child {
     }
 }
 
+/// Starts a child that inherits these descriptors. They are inheritable only while one start takes, because what another thread starts meanwhile inherits them
+/// as well. If one of them stays inheritable, the child is killed, and the start is an error.
+fn start_with(
+    inherited: &[Arc<OwnedFd>],
+    start: impl FnOnce() -> io::Result<duct::Handle>,
+) -> io::Result<duct::Handle> {
+    let opened = inherited.iter().try_for_each(|fd| fcntl_setfd(fd, FdFlags::empty()));
+    let started = opened.map_err(io::Error::from).and_then(|()| start());
+    // Every descriptor is closed to other children again, also after an error.
+    let mut closed = Ok(());
+    for fd in inherited {
+        closed = closed.and(fcntl_setfd(fd, FdFlags::CLOEXEC));
+    }
+    match (started, closed) {
+        (Ok(handle), Err(e)) => {
+            end(&handle);
+            Err(e.into())
+        }
+        (started, _) => started,
+    }
+}
+
+/// The id of a child for which nobody has waited yet, so that the id still belongs to it, and its pidfd.
+fn identified(handle: &duct::Handle) -> io::Result<(u32, OwnedFd)> {
+    let pid = handle.pids().first().copied().ok_or_else(|| io::Error::other("a started child has no id"))?;
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("not a process id"))?;
+    Ok((pid, pidfd_open(raw, PidfdFlags::empty())?))
+}
+
+/// Kills a child that nobody will get to know, with everything that it started, and reaps it.
+fn end(handle: &duct::Handle) {
+    handle.pids().into_iter().for_each(family::kill_family);
+    // Without an id, only the library knows the child.
+    let _ = handle.kill();
+    let _ = handle.wait();
+}
+
 impl Drop for Child {
     fn drop(&mut self) {
         if !self.reaped {
             self.kill();
             let _ = self.finish();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(
+        unsafe_code,
+        reason = "a descriptor is closed behind its owner's back, which makes the next call on it fail"
+    )]
+
+    use std::mem::ManuallyDrop;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::process::CommandExt;
+
+    use super::*;
+
+    #[test]
+    fn a_child_whose_start_fails_half_way_is_killed_and_reaped() {
+        let (reader, _writer) = io::pipe().unwrap();
+        // No other test opens a descriptor with so high a number.
+        let fd = rustix::io::fcntl_dupfd_cloexec(&reader, 900).unwrap();
+        let raw = fd.as_raw_fd();
+        let fd = ManuallyDrop::new(Arc::new(fd));
+        let mut pid = 0;
+        let started = start_with(&[Arc::clone(&fd)], || {
+            let sleeps = duct::cmd!("/bin/sleep", "60").before_spawn(|command| {
+                command.process_group(0);
+                Ok(())
+            });
+            let handle = sleeps.start()?;
+            pid = handle.pids()[0];
+            // SAFETY: the owner never drops it.
+            unsafe { rustix::io::close(raw) };
+            Ok(handle)
+        });
+        assert_eq!(started.err().and_then(|e| e.raw_os_error()), Some(libc::EBADF));
+        assert!(pid > 0 && !std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} is still there");
+    }
+
+    #[test]
+    fn a_descriptor_is_inheritable_only_while_a_child_starts() {
+        let (reader, _writer) = io::pipe().unwrap();
+        let fd = Arc::new(OwnedFd::from(reader));
+        let flags = || rustix::io::fcntl_getfd(&fd).unwrap();
+        let mut meanwhile = FdFlags::CLOEXEC;
+        let refused = start_with(&[Arc::clone(&fd)], || {
+            meanwhile = flags();
+            Err(io::Error::from(io::ErrorKind::NotFound))
+        });
+        assert_eq!(refused.err().map(|e| e.kind()), Some(io::ErrorKind::NotFound));
+        assert_eq!((meanwhile, flags()), (FdFlags::empty(), FdFlags::CLOEXEC));
     }
 }

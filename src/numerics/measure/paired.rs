@@ -8,7 +8,7 @@
 //! | `undecided` | neither, or the two orders disagree |
 //!
 //! The figures are times of A over those of B, minus one: the median, and in brackets the ends of its interval of 95 %. A median alone has no word: it does not
-//! decide.
+//! decide. Whoever prints figures prints [`legend`] once below them.
 
 use super::orders::Comparison;
 use super::stats::{Paired, answer};
@@ -40,6 +40,19 @@ pub fn figures(median: f64, ends: Option<(f64, f64)>) -> String {
     let bare = |share: f64| difference(share).trim_end_matches(" %").to_string();
     let ends = ends.map(|(low, high)| format!(" [{}, {}]", bare(low), bare(high)));
     format!("{}{}", difference(median), ends.unwrap_or_default())
+}
+
+/// A share as a percentage in as few decimals as show it: `1 %`, `2.5 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e4).round() / 100.0)
+}
+
+/// What the figures mean where `a` is compared with `b`.
+pub fn legend(a: &str, b: &str, margin: f64) -> String {
+    format!(
+        "signs: + means that {a} is slower than {b}, - that it is faster; brackets hold the interval of 95 %; the margin is {}",
+        percent(margin)
+    )
 }
 
 /// The answer and the figures: `undecided, +1.8 % [+0.9, +2.5]`.
@@ -80,6 +93,13 @@ mod tests {
         assert_eq!(of(0.009, 0.025), "undecided, +1.7 % [+0.9, +2.5]");
         assert_eq!(answer_of(0.02, (0.02, 0.03), true, 0.01), Paired::Undecided);
         assert_eq!((figures(0.02, None), difference(-0.0001)), ("+2.0 %".into(), "0.0 %".into()));
+    }
+
+    #[test]
+    fn a_margin_has_no_more_decimals_than_it_needs() {
+        assert_eq!([0.01, 0.025, 0.0025, 0.0].map(percent), ["1 %", "2.5 %", "0.25 %", "0 %"]);
+        assert!(legend("A", "B", 0.02).starts_with("signs: + means that A is slower than B"));
+        assert!(legend("A", "B", 0.02).ends_with("the margin is 2 %"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::unknown::UnknownCounts;
 use super::{Ended, Untried};
 use crate::Error;
 use crate::rebuild::BuildInputs;
@@ -64,6 +65,8 @@ pub struct Finished {
     pub steps: StepCounts,
     /// The number of steps by verdict.
     pub verdicts: VerdictCounts,
+    /// What the unknown verdicts are about.
+    pub unknown: UnknownCounts,
     /// The origins of reused evidence.
     pub reused: Vec<Reused>,
     /// Records that exist for another version of the code that was built.

@@ -37,7 +37,7 @@ use super::build::Ready;
 use super::open::{Opened, Session, Worker, make_target};
 use super::outdated::Outdated;
 use super::request::LastRequest;
-use crate::build::BuildRequest;
+use crate::build::{BuildRequest, UnknownCounts};
 use crate::event::RecordedMessage;
 use kforge_engine::BuildOutcome;
 use kforge_engine::certificate::{Certificate, Maker};
@@ -93,6 +93,8 @@ pub struct Answer {
     pub steps: StepCounts,
     /// The number of steps by verdict.
     pub verdicts: VerdictCounts,
+    /// What the unknown verdicts are about.
+    pub unknown: UnknownCounts,
     /// The origins of reused evidence.
     pub reused: Vec<Reused>,
     /// Records that exist for another version of the code that was built.
@@ -260,7 +262,8 @@ impl Session {
         let until = ready.trust.changes().map(Timestamp::as_second);
         ready.signed.files().iter().for_each(|path| found.saw(path, path.exists()));
         let verdicts = outcome.verdicts;
-        let answer = Answer { said, until, report, steps, verdicts, reused, outdated, request };
+        let unknown = UnknownCounts::of(outcome);
+        let answer = Answer { said, until, report, steps, verdicts, unknown, reused, outdated, request };
         for seen in [found, witness, opened.workspace.witness.clone(), self.settings.witness.clone()] {
             maker.saw(seen);
         }

@@ -31,7 +31,7 @@ use kforge_types::record::{Form, StepKind, StepResult};
 
 /// When a method is effective, and when it is harmful: the lower bound of its saving exceeds two per cent, or the kernel without it would take its place by the
 /// margin of the selection (docs/design.md, section 9.5).
-const ATTRIBUTE: AttributeParams = AttributeParams { threshold: 0.02, margin: MARGIN, unused: false };
+pub(crate) const ATTRIBUTE: AttributeParams = AttributeParams { threshold: 0.02, margin: MARGIN, unused: false };
 
 /// What a step takes from the disassembly of machine code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

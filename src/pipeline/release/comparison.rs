@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::bundle::TimedChampion;
 use kforge_foundation::base::unhidden;
 use kforge_numerics::measure::orders::Comparison as Pairs;
-use kforge_numerics::measure::paired::{difference, figures};
+use kforge_numerics::measure::paired::{self, difference, figures, percent};
 use kforge_numerics::measure::stats::{Paired, median};
 use kforge_types::record::timing::PairsObserved;
 use kforge_types::record::{FORMAT_VERSION, FindingKind};
@@ -335,7 +335,22 @@ impl Comparison {
                 let _ = writeln!(out, "{what:<9}  {seat}");
             }
         }
+        if let Some(legend) = self.legend() {
+            let dim = Style::new().dimmed();
+            let _ = writeln!(out, "{dim}{legend}{dim:#}");
+        }
         out
+    }
+
+    /// What the figures mean, and the margin that decides; none if nothing has figures.
+    fn legend(&self) -> Option<String> {
+        let any = self.rows.iter().any(|row| row.decision.difference.is_some());
+        any.then(|| paired::legend("the head", "the base", self.margin))
+    }
+
+    /// Base and head, and the margin of the comparison.
+    pub fn title(&self) -> String {
+        format!("{} with {} at a margin of {}", self.head, self.base, percent(self.margin))
     }
 
     /// The comparison as a comment on a pull request.
@@ -370,6 +385,9 @@ impl Comparison {
                 let seats: Vec<String> = seats.iter().map(Seat::to_string).collect();
                 let _ = writeln!(out, "\n{what}: {}", seats.join("; "));
             }
+        }
+        if let Some(legend) = self.legend() {
+            let _ = writeln!(out, "\n{legend}");
         }
         let beside = self.unbuilt.iter().map(Unbuilt::to_string).chain(self.wrong.iter().map(Wrong::to_string));
         for line in beside {
@@ -460,9 +478,14 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("slower     p/b on h at big  V=2, was V=1  +2.5 % [+2."), "{text}");
         assert!(lines[1].starts_with("same       p/a|b on h at big"), "{text}");
-        assert_eq!(&lines[2..], ["added      p/new on h at big", "removed    p/old on h at big"]);
+        let legend = "signs: + means that the head is slower than the base, - that it is faster; brackets hold the interval of 95 %; the margin is 1 %";
+        assert_eq!(&lines[2..], ["added      p/new on h at big", "removed    p/old on h at big", legend]);
+        assert_eq!(all.title(), "the working tree with main at a margin of 1 %");
+        let same = Comparison { rows: vec![all.rows[0].clone()], ..all.clone() };
+        assert!(!same.text().contains("+ means") && !same.markdown().contains("+ means"), "there are no figures");
         let markdown = all.markdown();
         assert!(markdown.contains("| **slower** | p/b | h | big | V=2, was V=1 | +2.5 %"), "{markdown}");
+        assert!(markdown.contains(&format!("\n\n{legend}\n")), "{markdown}");
         assert!(markdown.contains("p/a\\|b") && markdown.contains("added: p/new on h at big"), "{markdown}");
         // If many are slower, the slowest are named.
         let slower = |kernel: &str, by: f64| row(kernel, Decision::by_pairs(&pairs(by, by + 0.01), 0.01, "X"));

@@ -46,7 +46,7 @@ fn rows(h: &mut Html, found: &Comparison) {
         [middle, low, high]
     });
     let axis = Axis::linear(ends.chain([found.margin, -found.margin]), 0.0);
-    let about = "Time of the head over time of the base, minus one, with intervals of 95 % where it comes from pairs; the line is no difference.";
+    let about = "Time of the head over time of the base, minus one: above zero, the head is slower. Intervals of 95 % where it comes from pairs; the line is no difference.";
     section(h, "comparison", "Kernels", about, |h| {
         let columns = [
             ("kernel", false),
@@ -70,8 +70,10 @@ fn rows(h: &mut Html, found: &Comparison) {
 
 fn one(h: &mut Html, axis: &Axis, row: &Row) {
     let change = row.decision.change;
-    h.leaf("th", &[("scope", &"row")], &row.seat);
-    h.open("td", &[], |h| {
+    h.open("th", &[("scope", &"row")], |h| {
+        h.name(&row.seat.to_string());
+    });
+    h.open("td", &[("class", &"why")], |h| {
         let (sign, class) = sign(change);
         h.open("span", &[("class", &format!("v {class}"))], |h| {
             h.leaf("b", &[], sign);
@@ -79,7 +81,9 @@ fn one(h: &mut Html, axis: &Axis, row: &Row) {
         });
         h.leaf("small", &[], &row.decision.because);
     });
-    h.leaf("td", &[], variants(row));
+    h.open("td", &[], |h| {
+        h.label(&variants(row));
+    });
     let share = |value: f64| digits(100.0 * value, 3);
     match row.decision.difference {
         Some((middle, ends)) => {
@@ -122,7 +126,7 @@ mod tests {
         let row = |kernel: &str, change: Change, difference| Row {
             seat: seat(kernel),
             base: "V=1".into(),
-            head: "V=2".into(),
+            head: "V=2,W=3".into(),
             decision: Decision { change, difference, because: "in pairs on X".into() },
         };
         let mut found = Comparison::new("main".into(), "the working tree".into(), 0.01);
@@ -140,9 +144,14 @@ mod tests {
             finding: None,
         }];
         let text = page(&found);
-        let (slow, same) = (text.find("p/slow on h200").unwrap(), text.find("p/&lt;b&gt;same&lt;/b&gt;").unwrap());
+        let (slow, same) =
+            (text.find("p/<wbr>slow on h200").unwrap(), text.find("p/<wbr>&lt;b&gt;same&lt;/<wbr>b&gt;").unwrap());
         assert!(slow < same && !text.contains("<b>same"), "{text}");
         assert!(text.contains("<td class=n>2.50 %<td class=n>2.12 to 2.99 %<td><svg"), "{text}");
+        assert!(
+            text.contains("V=2,<wbr>W=3,<wbr> was V=1") && text.contains("above zero, the head is slower"),
+            "{text}"
+        );
         assert!(text.contains("✕</b> slower") && text.contains("<li>p/new on h200 at big"), "{text}");
         assert!(text.contains("margin 1.0 %; 1 slower, 1 same, 1 wrong"), "{text}");
         assert!(text.find("<h2>Wrong").unwrap() < slow, "{text}");

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::bundle::Step;
 use crate::report::age::span;
 use kforge_engine::evidence::{HERE, HOME, IndexedRecord};
-use kforge_foundation::base::Digest;
+use kforge_foundation::base::{Digest, count};
 use kforge_types::record::event::EvidenceSeen;
 use kforge_types::record::{FORMAT_VERSION, Provenance, Standing, StepKind, Verdict};
 
@@ -119,6 +119,24 @@ pub fn text(holdings: &[Holding], now: Timestamp) -> String {
     out
 }
 
+/// How many records there are, and how many of them are no observations of devices: `59 records of evidence: 51 observations, 8 compilations`.
+pub fn counted(holdings: &[Holding]) -> String {
+    by_kind(holdings.iter().map(|held| held.kind))
+}
+
+fn by_kind(kinds: impl Iterator<Item = Option<StepKind>> + Clone) -> String {
+    let number = kinds.clone().count();
+    let all = count(number as u64, "record");
+    let compiled = kinds.filter(|kind| *kind == Some(StepKind::Compile)).count();
+    let parts = [(number - compiled, "observation"), (compiled, "compilation")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| count(*number as u64, what)).collect();
+    match compiled {
+        0 => format!("{all} of evidence"),
+        _ => format!("{all} of evidence: {}", parts.join(", ")),
+    }
+}
+
 /// The origin of an answer, in a few words.
 pub fn source(seen: &EvidenceSeen) -> String {
     let EvidenceSeen { origin, measured_at, device_class, standing, signer, .. } = seen;
@@ -200,6 +218,16 @@ mod tests {
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn records_that_are_no_observations_of_devices_are_counted_apart() {
+        let said = |kinds: &[StepKind]| by_kind(kinds.iter().copied().map(Some));
+        assert_eq!(said(&[StepKind::Verify, StepKind::Bench]), "2 records of evidence");
+        let mixed = said(&[StepKind::Verify, StepKind::Compile, StepKind::Compile]);
+        assert_eq!(mixed, "3 records of evidence: 1 observation, 2 compilations");
+        assert_eq!(said(&[StepKind::Compile]), "1 record of evidence: 1 compilation");
+        assert_eq!(said(&[]), "0 records of evidence");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 
 use super::document::{MethodReport, Report, TargetReport};
+use super::legend;
 use super::text::{fate, seen, variant};
 use kforge_numerics::measure::attribute::WITHOUT;
 use kforge_numerics::measure::paired::figures;
@@ -47,6 +48,11 @@ pub fn text(report: &Report, declared: &Declared<'_>) -> String {
         if !of_package.is_empty() {
             let _ = write!(out, "{BOLD}{}{BOLD:#}\n{of_package}", package.name);
         }
+    }
+    let targets = || report.packages.iter().flat_map(|of| &of.kernels).flat_map(|kernel| &kernel.targets);
+    let saves = |method: &MethodReport| method.attribution.as_ref().is_some_and(|found| found.saving.is_some());
+    if let Some(legend) = legend::of_methods().filter(|_| targets().flat_map(|target| &target.methods).any(saves)) {
+        let _ = writeln!(out, "{DIM}{legend}{DIM:#}");
     }
     if out.is_empty() {
         out.push_str("no selected kernel declares a method: add `[kernel.NAME.methods.\"memory.NAME\"]` with what turning it off means\n");
@@ -169,6 +175,7 @@ mod tests {
             "failed: the machine code does not show it; without it +10.0 % [+8.0, +12.0]\n",
             "memory.other\n        not used\n",
             "compute.none\n        not compared",
+            "\nsigns: + means that the kernel without the method is slower than the champion, - that it is faster; ",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }

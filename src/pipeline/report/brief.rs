@@ -8,6 +8,7 @@ use super::document::{ChampionReport, KernelReport, PackageReport, Report, Shape
 use super::duration::duration;
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
+use super::legend;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::rounds_text;
 use super::text::variant;
@@ -237,6 +238,9 @@ fn write_notes(out: &mut String, report: &Report) {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let places = places.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "  {} {places}{more}: {why}", paint(style, word));
+    }
+    if let Some(legend) = legend::line(report, legend::Figures::Warnings) {
+        let _ = writeln!(out, "  {}", paint(DIM, &legend));
     }
 }
 

@@ -9,12 +9,14 @@ use serde::Serialize;
 use super::classes::{OvertakenReport, stands_for};
 use super::document::{ChampionReport, Report, TargetReport};
 use super::duration::duration;
+use super::legend;
 use super::text::variant;
 use super::wrong::word;
 use crate::plan::kernels::MARGIN;
 use kforge_foundation::base::count;
-use kforge_numerics::measure::paired::{answer_of, difference, said};
+use kforge_numerics::measure::paired::{self, answer_of, difference, said};
 use kforge_numerics::measure::stats::Paired;
+use kforge_types::record::params::split_from;
 use kforge_types::record::{FindingKind, Verdict};
 
 const DIM: Style = Style::new().dimmed();
@@ -217,6 +219,18 @@ impl Rival {
     }
 }
 
+/// What the figures of choices mean, as a line for below them; none if they have none.
+pub fn legend<'c>(choices: impl IntoIterator<Item = &'c Choice>) -> Option<String> {
+    let has_figures = |choice: &Choice| {
+        let mut rivals = choice.rivals.iter().take(NAMED);
+        let is_split = split_from(&choice.chosen.class).is_some();
+        let is_compared = rivals.any(|rival| rival.slower_by.is_some() || !rival.pairs.is_empty());
+        is_split || is_compared || choice.overtaken.iter().any(legend::has_figures)
+    };
+    let any = choices.into_iter().any(has_figures);
+    any.then(|| paired::legend("the other variant", "the champion", MARGIN))
+}
+
 /// The choices of a selection as text, indented by two columns.
 pub fn text(choices: &[Choice]) -> String {
     let mut out = String::new();
@@ -246,6 +260,8 @@ pub fn text(choices: &[Choice]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
     use kforge_types::record::Unknown;
 
@@ -298,7 +314,11 @@ mod tests {
             time: Some(Time { shape: "big".into(), ns: 7870.0 }),
             rivals,
         };
-        let plain = anstream::adapter::strip_str(&text(&[choice])).to_string();
+        let plain = anstream::adapter::strip_str(&text(slice::from_ref(&choice))).to_string();
+        assert!(
+            legend([&choice]).is_some_and(|line| line.starts_with("signs: + means that the other variant is slower"))
+        );
+        assert_eq!(legend([&Choice { rivals: vec![rival("A=2")], ..choice }]), None, "not timed");
         let lines = [
             "  champion: A=1  7.87 us at big  (of two)",
             "    A=2  correct; ties for fastest; median +2.0 %; in pairs at big: undecided, +1.8 % [+0.9, +2.5]",

@@ -156,8 +156,12 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
         }
         let steps: u64 = kernel.steps.values().sum();
         let kinds: Vec<String> = kernel.steps.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
-        let _ = writeln!(out, "{DIM}{}: {}{DIM:#}", count(steps, "step"), kinds.join(", "));
+        let _ = writeln!(out, "{DIM}{} of this kernel: {}{DIM:#}", count(steps, "step"), kinds.join(", "));
         let _ = writeln!(out, "{DIM}`kforge tree --kernel {name}` lists them{DIM:#}");
+    }
+    let choices = kernels.iter().flat_map(|kernel| &kernel.seats).flat_map(|seat| &seat.choices);
+    if let Some(legend) = choice::legend(choices) {
+        let _ = writeln!(out, "{DIM}{legend}{DIM:#}");
     }
     out
 }
@@ -243,7 +247,7 @@ mod tests {
             "  the last build selected: A=2  (provisional; the second)",
             "  the last build selected at b: none  (all are wrong)",
             "2 steps have to run: `p/k/cpu/judge` first",
-            "3 steps: 2 compile, 1 select",
+            "3 steps of this kernel: 2 compile, 1 select",
             "`kforge tree --kernel k` lists them",
         ];
         assert_eq!(plain, lines.join("\n") + "\n");

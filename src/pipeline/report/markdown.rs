@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::document::Report;
 use super::duration::duration;
 use super::text::{ACCEPTED, facts, host_launched, observed};
-use super::{baselines, provenance, rounds_text};
+use super::{baselines, legend, provenance, rounds_text};
 use jiff::Timestamp;
 use kforge_foundation::base::{self, unhidden};
 use kforge_types::record::observation::witness;
@@ -192,6 +192,9 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                 let _ = writeln!(out, "\n{} on {}: {steps} unavailable: {why}", kernel.name, target.target);
             }
         }
+    }
+    if let Some(legend) = legend::line(report, legend::Figures::All) {
+        let _ = writeln!(out, "\n{legend}");
     }
     unhidden(&out)
 }

@@ -8,6 +8,7 @@ use std::fmt::Write;
 use anstyle::Style;
 use serde::Serialize;
 
+use super::legend::{self, is_attributed_by_pairs};
 use super::text::{fate, variant};
 use crate::optimize::methods::{Entry, explain};
 use kforge_types::model::{Axis, SassPatterns};
@@ -156,6 +157,10 @@ pub fn uses(id: &str, uses: &[MethodUse]) -> String {
             let _ = writeln!(out, "  {DIM}{step}{DIM:#}");
         }
     }
+    let is_of_pairs = |one: &MethodUse| matches!(&one.used, Used::Worth(found) if is_attributed_by_pairs(found));
+    if let Some(legend) = legend::of_methods().filter(|_| uses.iter().any(is_of_pairs)) {
+        let _ = writeln!(out, "{DIM}{legend}{DIM:#}");
+    }
     out
 }
 
@@ -163,6 +168,7 @@ pub fn uses(id: &str, uses: &[MethodUse]) -> String {
 mod tests {
     use super::*;
     use crate::optimize::methods::registry;
+    use kforge_types::record::params::Fate;
 
     fn one(used: Used, champion: Option<&str>) -> MethodUse {
         MethodUse {
@@ -182,6 +188,17 @@ mod tests {
         let told = |used, champion| anstream::adapter::strip_str(&uses("memory.m", &[one(used, champion)])).to_string();
         assert_eq!(told(Used::No, Some("A=1")), "memory.m in p/k on h200: not used by the champion: A=1\n");
         assert!(told(Used::Yes, Some("A=1")).contains("used by the champion: A=1; what it is worth is not known"));
+        let found = Attribution {
+            fate: Fate::Effective,
+            because: "without it slower, +9.5 % [+9.0, +10.0]".into(),
+            detail: None,
+            saving: Some((0.095, 0.09, 0.1)),
+        };
+        let worth = told(Used::Worth(Box::new(found)), Some("A=1"));
+        assert!(
+            worth.contains("\nsigns: + means that the kernel without the method is slower than the champion"),
+            "{worth}"
+        );
         assert!(told(Used::Open, None).contains("no champion is known yet"));
     }
 

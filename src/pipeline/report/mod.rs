@@ -38,6 +38,7 @@ pub mod single;
 pub mod text;
 pub mod timings;
 pub(crate) mod duration;
+mod legend;
 mod missing;
 mod paint;
 mod quantiles;

@@ -13,7 +13,7 @@ use super::duration::duration;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::reach::{self, too_small};
 use super::wrong::{Told, UntriedReport};
-use super::{baselines, provenance, rounds_text};
+use super::{baselines, legend, provenance, rounds_text};
 use kforge_foundation::base::count;
 use kforge_types::record::observation::witness;
 use kforge_types::record::params::{Fate, Shown};
@@ -45,6 +45,9 @@ fn written(report: &Report, failures: Failures, now: Option<Timestamp>, detailed
     let report = begun.as_ref().unwrap_or(report);
     for package in &report.packages {
         write_package(&mut out, package, failures, now, detailed);
+    }
+    if let Some(legend) = legend::line(report, legend::Figures::All) {
+        let _ = writeln!(out, "{}", paint(DIM, &legend));
     }
     if let (Some(built), Some(_)) = (&report.built, now) {
         let _ = writeln!(out, "{}", paint(DIM, &provenance::built(built, now)));

@@ -56,7 +56,7 @@ pub enum FindingKind {
     Raised,
     /// The kernel tried something forbidden: a system call that is refused.
     Forbidden,
-    /// A signal killed the process.
+    /// A signal killed the process, or an access went to an address in no buffer, where one would.
     Crash,
     /// The process ended itself.
     Exited,
@@ -84,7 +84,7 @@ impl FindingKind {
             FindingKind::Assertion => Some("an assertion fails"),
             FindingKind::Trap => Some("the kernel stops itself"),
             FindingKind::Raised => Some("an exception is raised"),
-            FindingKind::Crash => Some("a signal ends the process"),
+            FindingKind::Crash => Some("the kernel crashes"),
             FindingKind::Exited => Some("the kernel ends its process"),
             FindingKind::NoProgress => Some("the kernel makes no progress"),
             FindingKind::LaunchRefused => Some("the launch is refused"),

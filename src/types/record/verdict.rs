@@ -57,6 +57,23 @@ impl Unknown {
     }
 }
 
+impl Unknown {
+    /// What is unknown, in a few words, of a step for a target. The reason itself says more.
+    pub fn kind(&self, target: Option<&str>) -> String {
+        match (self, target) {
+            (Unknown::NoDevice(_), Some(target)) => format!("no evidence of {target}"),
+            (Unknown::NoDevice(_), None) => "no evidence of a device".into(),
+            (Unknown::NoCounters(_), _) => "no counters".into(),
+            (Unknown::Undecided(_), _) => "undecided".into(),
+            (Unknown::NotEmulated(_), _) => "not emulated".into(),
+            (Unknown::TooLarge(_), _) => "too large".into(),
+            (Unknown::Missing(_), _) => "something missing".into(),
+            (Unknown::Implausible(_), _) => "implausible times".into(),
+            (Unknown::Indecisive(_), _) => "indecisive".into(),
+        }
+    }
+}
+
 impl Verdict {
     /// Whether a kernel with these verdicts at its shapes is correct: it passes, except at shapes whose results tell nothing. If the operator tells nothing, it
     /// passes nowhere.

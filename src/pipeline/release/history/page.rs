@@ -153,7 +153,9 @@ fn champions(h: &mut Html, history: &History) {
                 let Some(point) = series.points.last() else { continue };
                 h.open("tr", &[], |h| {
                     h.open("th", &[("scope", &"row")], |h| {
-                        h.leaf("a", &[("href", &format!("#h{position}"))], &series.seat);
+                        h.open("a", &[("href", &format!("#h{position}"))], |h| {
+                            h.name(&series.seat.to_string());
+                        });
                         h.leaf("small", &[], format!("{}, {}", series.device, kind(series)));
                     });
                     if is_gone(series, &at) {
@@ -209,7 +211,9 @@ fn plots(h: &mut Html, history: &History, mut room: usize) {
             }
             part.open("details", &attributes, |h| {
                 h.open("summary", &[], |h| {
-                    h.leaf("h3", &[("id", &format!("h{position}"))], &series.seat);
+                    h.open("h3", &[("id", &format!("h{position}"))], |h| {
+                        h.name(&series.seat.to_string());
+                    });
                     h.leaf("small", &[], format!("{}, {}", series.device, kind(series)));
                 });
                 plot(h, series, &at, history);
@@ -264,7 +268,11 @@ fn plot(h: &mut Html, series: &HistorySeries, at: &HashMap<&str, usize>, history
             let x = place(x(position));
             let text: [(&'static str, &dyn std::fmt::Display); 3] =
                 [("x", &x), ("y", &(HEIGHT - 4.0)), ("text-anchor", &anchor)];
-            h.leaf("text", &text, format!("{} {}", abbreviated(&commit.commit), day(&commit.at)));
+            h.open("text", &text, |h| {
+                h.text(abbreviated(&commit.commit));
+                // Narrow windows have no room for two days.
+                h.leaf("tspan", &[], format!(" {}", day(&commit.at)));
+            });
         }
         for (point, next) in series.points.iter().zip(series.points.iter().skip(1).map(Some).chain([None])) {
             let Some(position) = at.get(point.commit.as_str()).copied() else { continue };
@@ -357,7 +365,7 @@ fn commits(h: &mut Html, history: &History) {
     let about = "Commits that changed a bundle of this workspace, newest first.";
     section(h, "commits", "Commits", about, |h| {
         let columns = [("commit", false), ("subject", false), ("bundles", true)];
-        table(h, "r c", "commits that changed a bundle", &columns, |h| {
+        table(h, "r c m", "commits that changed a bundle", &columns, |h| {
             for commit in history.commits.iter().rev() {
                 h.open("tr", &[], |h| {
                     h.open("th", &[("scope", &"row")], |h| {
@@ -389,7 +397,7 @@ fn bundles(h: &mut Html, id: &'static str, title: &'static str, all: &[OddBundle
         if all.len() > BUNDLES {
             h.leaf("p", &[("class", &"s")], format!("The first {BUNDLES} of {}; history.json has all.", all.len()));
         }
-        table(h, "r", title, &[("bundle", false), ("commit", false), ("why", false)], |h| {
+        table(h, "r e", title, &[("bundle", false), ("commit", false), ("why", false)], |h| {
             for one in all.iter().take(BUNDLES) {
                 h.open("tr", &[], |h| {
                     h.leaf("th", &[("scope", &"row")], &one.path);

@@ -178,7 +178,9 @@ fn hostile_names_show_as_text() {
         }
         let text = page(&history);
         let read = Page::read(&text);
-        assert_eq!((&read.elements, &read.attributes), (&clean.elements, &clean.attributes), "{hostile}");
+        // Names have places at which lines may break.
+        let elements = |page: &Page| page.elements.iter().filter(|name| *name != "wbr").cloned().collect::<Vec<_>>();
+        assert_eq!((elements(&read), &read.attributes), (elements(&clean), &clean.attributes), "{hostile}");
         assert!(!text.contains('\u{202e}'));
         assert!(read.text.contains(&hostile.replace('\u{202e}', "\\u{202e}")), "{hostile}");
     }

@@ -41,7 +41,12 @@ pub(super) fn results(report: &Report, diagnostics: &[Diagnostic]) -> String {
         }
     }
     section(&mut out, "Failures", "what | where | why", failures);
-    section(&mut out, "Champions", "kernel | shape | champion | time | against the first variant | device", champions);
+    section(
+        &mut out,
+        "Champions",
+        "kernel | shape | champion | time | longer (+) or shorter (-) than the first variant's | device",
+        champions,
+    );
     section(&mut out, "Unknown", "kernel | what | why", unknown);
     out
 }
@@ -70,9 +75,11 @@ fn result(report: &Report, diagnostics: &[Diagnostic]) -> &'static str {
 fn counted(report: &Report, diagnostics: &[Diagnostic]) -> String {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
     let mut verdicts = report.verdicts();
+    let mut of = "steps";
     // An earlier kforge did not store how many there were.
     if verdicts.is_empty() {
         seats(report).flat_map(|(_, _, target)| &target.shapes).for_each(|shape| verdicts.add(&shape.verdict));
+        of = if verdicts.is_empty() { of } else { "champions and failures" };
     }
     let failed = seats(report).map(|(_, _, target)| target.failed.len()).sum::<usize>();
     let mut parts = vec![];
@@ -83,7 +90,7 @@ fn counted(report: &Report, diagnostics: &[Diagnostic]) -> String {
         parts.push(format!("{} failed", count(failed as u64, "step")));
     }
     let (all, VerdictCounts { pass, fail, unknown }) = (count(verdicts.total(), "verdict"), verdicts);
-    parts.push(format!("{all}: {pass} pass, {fail} fail, {unknown} unknown"));
+    parts.push(format!("{all} of {of}: {pass} pass, {fail} fail, {unknown} unknown"));
     parts.join("; ")
 }
 

@@ -228,7 +228,7 @@ fn every_format_can_be_written_of_nothing() {
     valid(include_str!("schemas/sarif-2.1.0.json"), &serde_json::from_str(&nothing(ExportFormat::Sarif)).unwrap());
     assert_eq!(
         nothing(ExportFormat::Summary),
-        "## kforge: nothing is known\n\n0 verdicts: 0 pass, 0 fail, 0 unknown\n"
+        "## kforge: nothing is known\n\n0 verdicts of steps: 0 pass, 0 fail, 0 unknown\n"
     );
     let xml = quick_junit::Report::deserialize_from_str(&nothing(ExportFormat::Junit)).unwrap();
     assert_eq!((xml.tests, xml.test_suites.len()), (0, 0));
@@ -483,7 +483,8 @@ fn a_message_in_the_summary_is_no_link_no_image_and_turns_no_text() {
 fn the_summary_says_failures_first_and_bounds_its_tables() {
     let mut report = report();
     let text = summary::summary(&report, &[]);
-    let head = "## kforge: not built\n\n1 step failed; 4 verdicts: 2 pass, 1 fail, 1 unknown\n";
+    let head =
+        "## kforge: not built\n\n1 step failed; 4 verdicts of champions and failures: 2 pass, 1 fail, 1 unknown\n";
     assert!(text.starts_with(head), "{text}");
     let at = |heading: &str| text.find(heading).unwrap_or_else(|| panic!("no {heading} in\n{text}"));
     assert!(at("### Failures") < at("### Champions") && at("### Champions") < at("### Unknown"));

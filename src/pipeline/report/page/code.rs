@@ -40,6 +40,9 @@ fn is_any(seat: &Seat<'_>) -> bool {
     !seat.target.machine.is_empty() || seat.target.rooflines.iter().any(|found| found.bound().is_some())
 }
 
+/// Why there are no opcodes: no step of a build needs them.
+const NOT_COUNTED: &str = "Builds count opcodes of kernels with methods; `kforge diff` counts them for any kernel.";
+
 /// The facts of each function, and at most `most` of its opcodes.
 pub(super) fn opcodes(h: &mut Html, seat: &Seat<'_>, most: usize) {
     for machine in &seat.target.machine {
@@ -53,6 +56,10 @@ pub(super) fn opcodes(h: &mut Html, seat: &Seat<'_>, most: usize) {
             opcodes.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
             list(h, opcodes.into_iter().map(|(name, count)| (name.as_str(), count.to_string())), most);
         }
+    }
+    let mut functions = seat.target.machine.iter().flat_map(|machine| &machine.functions).peekable();
+    if functions.peek().is_some() && functions.all(|function| function.opcodes.is_empty()) {
+        h.leaf("p", &[("class", &"s")], NOT_COUNTED);
     }
 }
 

@@ -6,6 +6,7 @@ use super::seat::{Level, Seat, level};
 use super::table::section;
 use super::{Most, code, rounds, samples, space};
 use crate::report::fit::shortened_lines;
+use crate::report::legend;
 use crate::report::text::{ACCEPTED, by_class, host_launched};
 use kforge_foundation::base::count;
 
@@ -56,7 +57,11 @@ pub(super) fn details(h: &mut Html, seats: &[Seat<'_>], listings: Option<&Listin
             }
         }
     }
+    let targets: Vec<_> = seats.iter().map(|seat| seat.target).collect();
     section(h, "details", "Details", about, |h| {
+        if let Some(legend) = legend::of_targets(&targets, legend::Figures::Champions) {
+            h.leaf("p", &[("class", &"s")], legend);
+        }
         for ((seat, head), (parts, short)) in seats.iter().zip(heads).zip(parts.into_iter().zip(short)) {
             h.open("details", &[("class", &"k")], |h| {
                 h.open("summary", &[], |h| {

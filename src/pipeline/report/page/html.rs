@@ -73,6 +73,17 @@ impl Html {
         self
     }
 
+    /// The name of a kernel, whose lines may break after `/` and `_`: elsewhere within a word only where it fits no line.
+    pub(crate) fn name(&mut self, name: &str) -> &mut Self {
+        for (at, part) in name.split_inclusive(['/', '_']).enumerate() {
+            if at > 0 {
+                self.out.push_str("<wbr>");
+            }
+            escape(&mut self.out, part);
+        }
+        self
+    }
+
     /// Text, escaped.
     pub(crate) fn text(&mut self, text: impl Display) -> &mut Self {
         escape(&mut self.out, &text.to_string());
@@ -161,6 +172,9 @@ mod tests {
         let mut html = Html::default();
         html.label("VEC=4,<b>=1,").label("A=1");
         assert_eq!(html.finish(), "VEC=4,<wbr>&lt;b&gt;=1,A=1");
+        let mut html = Html::default();
+        html.name("norms/rms_<b>norm on h200");
+        assert_eq!(html.finish(), "norms/<wbr>rms_<wbr>&lt;b&gt;norm on h200");
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub(super) fn ladder(h: &mut Html, seats: &[Seat<'_>]) {
                  takes longest; a shape that is too small cannot fill the device.";
     section(h, "ladder", "Kernels", about, |h| {
         h.open("p", &[("class", &"s")], |h| {
+            h.text("Kernels on targets: ");
             for level in Level::ALL {
                 let count = rows.iter().filter(|(of, _)| *of == level).count();
                 h.open("span", &[("class", &format!("v {}", level.class()))], |h| {

@@ -29,7 +29,8 @@ pub(super) fn methods(h: &mut Html, seats: &[Seat<'_>], most: usize) {
     let savings = of_all.chain(of_shapes);
     let axis = Axis::linear(savings.flat_map(|(median, low, high)| [median, low, high]), 0.0);
     let about = "The time that each champion would lose without the method, from pairs, with intervals of 95 %; the line is no difference. Methods are left out \
-                 one at a time, so savings do not add up. ● effective, ○ any other result, ◆ at one shape; only all shapes together decide.";
+                 one at a time, so savings do not add up. ● effective, which is more than 2 %, ○ any other result, ◆ at one shape; only all shapes together decide. In a reason, + means that \
+                 the kernel without the method is slower than the champion, - that it is faster, and brackets hold the interval.";
     section(h, "methods", "Methods", about, |h| {
         let columns = [
             ("kernel", false),

@@ -223,6 +223,28 @@ fn a_page_of_a_part_of_a_report_says_of_which() {
 }
 
 #[test]
+fn a_kernel_whose_opcodes_nobody_counted_says_who_counts_them() {
+    let mut report = synthetic(1);
+    let says = "Builds count opcodes of kernels with methods; `kforge diff` counts them for any kernel.";
+    assert!(!Page::read(&page(&report)).text.contains(says));
+    let machine = &mut report.packages[0].kernels[0].targets[0].machine;
+    machine.iter_mut().flat_map(|of| &mut of.functions).for_each(|function| function.opcodes.clear());
+    assert!(Page::read(&page(&report)).text.contains(says));
+}
+
+#[test]
+fn the_page_says_what_signs_and_brackets_of_pairs_mean_once_and_what_is_counted() {
+    let report = synthetic(1);
+    let text = Page::read(&page(&report)).text;
+    assert_eq!(
+        text.matches("+ means that the kernel without the method is slower than the champion").count(),
+        1,
+        "{text}"
+    );
+    assert!(text.contains("Kernels on targets: "), "{text}");
+}
+
+#[test]
 fn what_bounds_a_kernel_stands_on_the_page_as_in_the_terminal_with_what_it_means() {
     let report = synthetic(1);
     let bound = report.packages[0].kernels[0].targets[0].rooflines[0].roofline.summary();
