@@ -190,7 +190,7 @@ impl<'a> Teller<'a> {
         for ((package, kernel), warned) in self.warned.iter().filter(|(_, warned)| warned.is_repeated) {
             let variants = count(warned.variants.len() as u64, "variant");
             self.console.fitted(&format!(
-                "the compiler warned about {variants} of {package}/{kernel}, each warning is printed once; -v prints all\n"
+                "the compiler warned about {variants} of {package}/{kernel}; each warning is printed once, -v prints all\n"
             ));
         }
     }
