@@ -277,6 +277,24 @@ fn a_variant_that_does_not_compile_has_one_failure_and_no_unknown_verdicts() {
 }
 
 #[test]
+#[ignore = "second tier: two builds"]
+fn where_a_variant_does_not_compile_a_difference_has_the_champion_of_the_last_build() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 96]");
+    place.edit("twice.cu", "if (i < n)", "static_assert(BLOCK != 64, \"no\");\n  if (i < n)");
+    place.run("build --keep-going").expect(101).says("champion BLOCK=32 (provisional)");
+    let marked = "  A  BLOCK=32  champion (provisional; of the correct variants, in the last build)\n  B  BLOCK=64\n";
+    place.run("diff twice").expect(0).prints(marked);
+    let json = place.run("diff --message-format json twice BLOCK=96").expect(0).json();
+    let how = serde_json::json!({ "provisional": true, "last_build": true, "of_correct": true });
+    assert_eq!((&json["a"]["selected"], json["b"].get("selected")), (&how, None), "{json}");
+    // What the plan knows needs no last build.
+    place.edit("twice.cu", "static_assert(BLOCK != 64, \"no\");\n  ", "");
+    place.run("build").expect(0);
+    place.run("diff twice").expect(0).prints("  A  BLOCK=32  champion (provisional)\n");
+}
+
+#[test]
 fn a_report_is_of_the_package_at_hand_and_says_where_that_was_not_built() {
     let package = |name: &str| MANIFEST.replace("name = \"tiny\"", &format!("name = \"{name}\""));
     let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");

@@ -46,7 +46,7 @@ pub fn brief(report: &Report) -> String {
         write_package(&mut out, package, report.has_failed());
     }
     write_notes(&mut out, report);
-    for (kernel, target) in report.packages.iter().flat_map(seats).filter(|(_, target)| is_failed(target)) {
+    for (kernel, target) in report.packages.iter().flat_map(seats).filter(|(_, target)| target.has_failed()) {
         write_failed(&mut out, kernel, target);
     }
     let mut shapes = report.packages.iter().flat_map(seats).flat_map(|(_, target)| &target.shapes).peekable();
@@ -60,7 +60,7 @@ pub fn brief(report: &Report) -> String {
 pub fn failed(report: &Report) -> Vec<Failed> {
     let mut out: Vec<Failed> = vec![];
     for package in &report.packages {
-        for (kernel, target) in seats(package).filter(|(_, target)| is_failed(target)) {
+        for (kernel, target) in seats(package).filter(|(_, target)| target.has_failed()) {
             let (package, kernel, target) = (package.name.clone(), kernel.name.clone(), target.target.clone());
             let failed = Failed { package, kernel, target };
             if !out.contains(&failed) {
@@ -74,11 +74,6 @@ pub fn failed(report: &Report) -> Vec<Failed> {
 /// The kernels of a package on their targets.
 fn seats(package: &PackageReport) -> impl Iterator<Item = (&KernelReport, &TargetReport)> {
     package.kernels.iter().flat_map(|kernel| kernel.targets.iter().map(move |target| (kernel, target)))
-}
-
-/// Whether a variant is wrong, or a step failed.
-fn is_failed(target: &TargetReport) -> bool {
-    !target.failed.is_empty() || target.shapes.iter().any(|shape| matches!(shape.verdict, Verdict::Fail(_)))
 }
 
 /// The name of a kernel, with its types.
@@ -96,7 +91,7 @@ fn write_package(out: &mut String, package: &PackageReport, has_failed: bool) {
         let _ = writeln!(out, "  operator {}: {}", operator.name, paint(style, &why));
     }
     let rows: Vec<[(String, String); 5]> = seats(package)
-        .filter(|(_, target)| !is_failed(target))
+        .filter(|(_, target)| !target.has_failed())
         .map(|(kernel, target)| cells(kernel, target, has_failed))
         .collect();
     let width = |column: usize| {

@@ -57,9 +57,6 @@ pub struct Choice {
 impl Chosen {
     /// The champions of a kernel on a target for one choice of types, in a report.
     pub fn of(report: &Report, package: &str, kernel: &str, (target, types): (&str, &str)) -> Vec<Chosen> {
-        let packages = report.packages.iter().filter(|of| of.name == package);
-        let kernels = packages.flat_map(|of| &of.kernels).filter(|of| of.name == kernel);
-        let targets = kernels.flat_map(|of| &of.targets).filter(|of| of.target == target && of.types == types);
         let last = |of: &TargetReport, champion: &ChampionReport| Chosen {
             class: champion.class.clone(),
             stands_for: stands_for(of.per.as_deref(), &champion.class),
@@ -67,6 +64,7 @@ impl Chosen {
             provisional: champion.provisional,
             because: champion.because.clone(),
         };
+        let targets = report.at(package, kernel, target, types);
         targets.flat_map(|of| of.champions.iter().map(move |champion| last(of, champion))).collect()
     }
 

@@ -582,13 +582,31 @@ impl Report {
         let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_));
         let target = |t: &TargetReport| !t.failed.is_empty() || t.shapes.iter().any(|s| is_wrong(&s.verdict));
         self.packages.iter().any(|package| {
-            package.operators.iter().any(|o| is_wrong(&o.verdict))
-                || package.kernels.iter().flat_map(|k| &k.targets).any(target)
+            package.operators.iter().any(|o| matches!(o.verdict, Verdict::Fail(_)))
+                || package.kernels.iter().flat_map(|k| &k.targets).any(TargetReport::has_failed)
         })
+    }
+
+    /// A kernel on a target for one choice of types, as far as the report has it.
+    pub fn at<'r>(
+        &'r self,
+        package: &'r str,
+        kernel: &'r str,
+        target: &'r str,
+        types: &'r str,
+    ) -> impl Iterator<Item = &'r TargetReport> {
+        let packages = self.packages.iter().filter(move |of| of.name == package);
+        let kernels = packages.flat_map(|of| &of.kernels).filter(move |of| of.name == kernel);
+        kernels.flat_map(|of| &of.targets).filter(move |of| of.target == target && of.types == types)
     }
 }
 
 impl TargetReport {
+    /// Whether a variant is wrong, or a step failed.
+    pub fn has_failed(&self) -> bool {
+        !self.failed.is_empty() || self.shapes.iter().any(|shape| matches!(shape.verdict, Verdict::Fail(_)))
+    }
+
     /// Whether a variant is wrong at any shape.
     pub fn fails(&self, variant: &str) -> bool {
         self.shapes.iter().any(|s| s.variant == variant && matches!(s.verdict, Verdict::Fail(_)))
