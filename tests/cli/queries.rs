@@ -294,6 +294,43 @@ fn where_a_variant_does_not_compile_a_difference_has_the_champion_of_the_last_bu
     place.run("diff twice").expect(0).prints("  A  BLOCK=32  champion (provisional)\n");
 }
 
+/// A second kernel of the tiny package, for `[kernel.after]`.
+const AFTER: &str = "\n[kernel.after]\noperator = \"twice\"\nsource = \"after.cu\"\n\
+    [[kernel.after.launch]]\nentry = \"after\"\ngrid = [\"1\"]\nblock = [\"32\"]\nargs = [\"x\", \"y\", \"n\"]\n";
+
+/// Its source.
+const AFTER_SOURCE: &str = "__global__ void after(const float *x, float *y, int n) {\n\
+    for (int i = threadIdx.x; i < n; i += 32) y[i] = 2 * x[i];\n}\n";
+
+#[test]
+#[ignore = "second tier: three builds"]
+fn what_a_build_did_not_get_to_is_listed_with_its_last_result() {
+    let place = Place::tiny().alone().file("after.cu", AFTER_SOURCE);
+    let manifest = place.read("kernel.toml") + AFTER;
+    let place = place.file("kernel.toml", &manifest);
+    place.run("build").expect(0);
+    // One kernel does not compile, and the result of the other is not known.
+    place.edit("twice.cu", "2.0f * x[i]", "two * x[i]");
+    place.edit("after.cu", "2 * x[i]", "x[i] + x[i]");
+    let said = place.run("build -j 1").expect(101);
+    let stopped = "the build stopped at `tiny/";
+    let last = "last known: pass emulated, the only variant (provisional)";
+    said.says("  after  cpu  not built  ").says(last).says(&format!("not built after on cpu: {stopped}"));
+    let said = place.run("report").expect(0).prints(&format!("  after on cpu: not built: {stopped}"));
+    said.prints(&format!("    {last}, 2"));
+    place.run("explain after").expect(0).prints(&format!("  no result in the last build: {stopped}"));
+    let json = place.run("report --format json").expect(0).json();
+    let kernels = json["packages"][0]["kernels"].as_array().unwrap();
+    let after = kernels.iter().find(|kernel| kernel["name"] == "after").unwrap();
+    let not_built = &after["targets"][0]["not_built"];
+    assert_eq!((&not_built["stopped"], &not_built["last"]["passed"]), (&true.into(), &1.into()), "{not_built}");
+    place.run("report --format markdown").expect(0).prints("* `after` on `cpu` was not built: the build stopped at");
+    assert!(place.run("report --html -").expect(0).out.contains("not built: the build stopped at"));
+    // Another failure keeps what is known.
+    place.edit("twice.cu", "two * x[i]", "zwei * x[i]");
+    place.run("build -j 1").expect(101).says(last);
+}
+
 #[test]
 fn a_report_is_of_the_package_at_hand_and_says_where_that_was_not_built() {
     let package = |name: &str| MANIFEST.replace("name = \"tiny\"", &format!("name = \"{name}\""));

@@ -16,6 +16,8 @@ use crate::session::{Opened, Session};
 use kforge_engine::{Blobs, BuildOutcome, InputRef, Source};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
+use kforge_pipeline::report::assemble::types_of;
+use kforge_pipeline::report::not_built::NotBuiltReport;
 use kforge_pipeline::report::provenance::BuiltReport;
 use kforge_pipeline::report::savings::MethodPairs;
 use kforge_pipeline::report::versus::PairsRead;
@@ -24,7 +26,7 @@ use kforge_project::workspace::Workspace;
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model::Package;
-use kforge_types::record::{FORMAT_VERSION, SourcePlace, StepKind};
+use kforge_types::record::{FORMAT_VERSION, Outcome, SourcePlace, StepKind};
 
 /// Why there is no report to show.
 #[derive(Debug, thiserror::Error)]
@@ -173,6 +175,30 @@ pub fn add_earlier(opened: &Opened, ready: &Ready<'_>, outcome: &BuildOutcome, r
             untimed.contains(&[package, kernel, target].map(str::to_string))
         };
         report::earlier::carry(report, &before, &is_edited);
+    }
+}
+
+pub fn add_not_built(opened: &Opened, outcome: &BuildOutcome, report: &mut Report) {
+    if outcome.interrupted {
+        return;
+    }
+    let failed = |id: &str| outcome.step(id).is_some_and(|done| matches!(done.outcome, Outcome::Failed(_)));
+    let mut all: HashMap<[&str; 4], NotBuiltReport> = HashMap::new();
+    for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
+        let Outcome::Skipped(root) = &done.outcome else { continue };
+        let (step, stopped) = match (&outcome.stopped_by, failed(root)) {
+            (_, true) => (root.clone(), false),
+            (Some(step), false) if done.stopped => (step.clone(), true),
+            _ => continue,
+        };
+        let labels = &node.labels;
+        let (Some(kernel), Some(target)) = (&labels.kernel, &labels.target) else { continue };
+        let types = labels.types.as_deref().or(labels.variant.as_deref().map(types_of)).unwrap_or_default();
+        let why = || NotBuiltReport { step, stopped, last: None };
+        all.entry([&labels.package, kernel, target, types]).or_insert_with(why);
+    }
+    if !all.is_empty() {
+        report::not_built::add(report, stored(opened).as_ref(), &|place| all.get(&place).cloned());
     }
 }
 

@@ -237,7 +237,7 @@ fn stray(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
 }
 
 /// The part of a variant's label that names types. Types come first, and their values are dtypes.
-fn types_of(label: &str) -> &str {
+pub fn types_of(label: &str) -> &str {
     let is_type =
         |part: &str| part.split_once('=').is_some_and(|(_, v)| v.parse::<kforge_types::model::DType>().is_ok());
     let end = label.split(',').take_while(|p| is_type(p)).map(|p| p.len() + 1).sum::<usize>();

@@ -8,6 +8,7 @@ use super::document::{ChampionReport, KernelReport, PackageReport, Report, Shape
 use super::duration::duration;
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
+use super::not_built::LastReport;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::rounds_text;
 use super::text::variant;
@@ -117,7 +118,10 @@ fn cells(kernel: &KernelReport, target: &TargetReport, has_failed: bool) -> [(St
         (text, styled)
     };
     let on = target.target.clone();
-    let (champions, style) = champions(target);
+    let (champions, style) = match &target.not_built {
+        Some(not_built) => (not_built.last.as_ref().map_or_else(String::new, LastReport::line), DIM),
+        None => champions(target),
+    };
     [
         plain(name(kernel, target), BOLD),
         (on.clone(), on),
@@ -134,6 +138,7 @@ fn verdict(target: &TargetReport, has_failed: bool) -> (String, String) {
     let passed = number(|shape| shape.verdict == Verdict::Pass);
     let open = number(|shape| matches!(shape.verdict, Verdict::Unknown(_)));
     let (text, style) = match (passed, open) {
+        _ if target.not_built.is_some() => ("not built".to_string(), OPEN),
         (0, 0) if target.machine.is_empty() => ("no result".to_string(), OPEN),
         (0, 0) => ("compiled".to_string(), DIM),
         (_, 0) if target.is_cut_short(has_failed) => {
@@ -241,6 +246,9 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
     if let Some(why) = &target.stale {
         out.push(("stale", BAD, why.clone()));
     }
+    if let Some(not_built) = &target.not_built {
+        out.push(("not built", OPEN, not_built.line()));
+    }
     for shape in target.shapes.iter().filter(|shape| !target.has_failure_of(shape)) {
         if let Verdict::Unknown(why) = &shape.verdict {
             out.push(("unknown", OPEN, why.to_string()));
@@ -314,6 +322,7 @@ fn shapes_of(wrong: &[&ShapeReport]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::document::RooflineReport;
+    use super::super::not_built::NotBuiltReport;
     use super::*;
     use kforge_types::record::Unknown;
     use kforge_types::record::profile::{Achieved, Roofline, Share};
@@ -418,6 +427,35 @@ mod tests {
         let said = told(vec![("open", open)]);
         assert!(said.contains("unavailable open on cpu: Triton's interpreter needs numpy"), "{said}");
         assert!(!said.contains("  no champion open"), "{said}");
+    }
+
+    #[test]
+    fn what_a_build_did_not_get_to_is_not_built_and_has_its_last_result() {
+        let last = LastReport {
+            at: None,
+            champions: vec!["V=2".into()],
+            provisional: false,
+            failed: false,
+            passed: 2,
+            unknown: 0,
+            by: String::new(),
+        };
+        let not_built = |last| TargetReport {
+            target: "h200".into(),
+            not_built: Some(NotBuiltReport { step: "p/wrong/judge".into(), stopped: true, last }),
+            ..TargetReport::default()
+        };
+        let mut wrong = passed("V=1");
+        wrong.shapes[0].verdict = Verdict::Fail("`y` is wrong".into());
+        let said = told(vec![("wrong", wrong), ("a", not_built(Some(last))), ("b", not_built(None))]);
+        let lines = [
+            "p",
+            "  a  h200  not built  last known: pass, V=2",
+            "  b  h200  not built",
+            "  not built a on h200, b on h200: the build stopped at `p/wrong/judge`",
+            "  fail wrong on cpu: 1 variant is wrong at short",
+        ];
+        assert_eq!(said, lines.join("\n") + "\n");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::classes::{OvertakenReport, stands_for};
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
 use super::messages::MessageReport;
+use super::not_built::NotBuiltReport;
 use super::provenance::{BuiltReport, ObservedReport, SelectedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
@@ -137,6 +138,9 @@ pub struct TargetReport {
     pub verdicts: VerdictCounts,
     /// Counts of variants: all, correct, wrong.
     pub variants: (u64, u64, u64),
+    /// Set if the build did not get to it because of a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_built: Option<NotBuiltReport>,
     /// Set if the build ended at a failure before every variant was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untried: Option<UntriedReport>,
@@ -566,10 +570,11 @@ impl Report {
         self.packages.iter().flat_map(|package| [package.verdicts, targets(package)]).sum()
     }
 
-    /// The report of a build that did not complete, without kernels that have no results.
+    /// The report of a build that did not complete, without kernels that have no results and no reason for that.
     pub fn begun(mut self) -> Report {
         for package in &mut self.packages {
-            package.kernels.iter_mut().for_each(|kernel| kernel.targets.retain(TargetReport::is_begun));
+            let stays = |target: &TargetReport| target.is_begun() || target.not_built.is_some();
+            package.kernels.iter_mut().for_each(|kernel| kernel.targets.retain(stays));
             package.kernels.retain(|kernel| !kernel.targets.is_empty());
         }
         let is_wrong = |package: &PackageReport| package.operators.iter().any(|o| o.verdict != Verdict::Pass);
@@ -579,8 +584,6 @@ impl Report {
 
     /// Whether a step failed, or a result is wrong.
     pub fn has_failed(&self) -> bool {
-        let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_));
-        let target = |t: &TargetReport| !t.failed.is_empty() || t.shapes.iter().any(|s| is_wrong(&s.verdict));
         self.packages.iter().any(|package| {
             package.operators.iter().any(|o| matches!(o.verdict, Verdict::Fail(_)))
                 || package.kernels.iter().flat_map(|k| &k.targets).any(TargetReport::has_failed)
@@ -612,7 +615,8 @@ impl TargetReport {
         self.shapes.iter().any(|s| s.variant == variant && matches!(s.verdict, Verdict::Fail(_)))
     }
 
-    fn is_begun(&self) -> bool {
+    /// Whether the build has any result of it.
+    pub(super) fn is_begun(&self) -> bool {
         let TargetReport { champions, shapes, machine, failed, unavailable, rounds, search, .. } = self;
         !(champions.is_empty()
             && shapes.is_empty()

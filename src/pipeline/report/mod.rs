@@ -39,6 +39,7 @@ pub mod text;
 pub mod timings;
 pub(crate) mod duration;
 mod missing;
+pub mod not_built;
 mod paint;
 mod quantiles;
 mod reach;
