@@ -225,7 +225,7 @@ fn undivided(params: &SelectParams, known: &SelectInputs) -> Vec<Champion> {
             None => {
                 let built = serving(&shapes, params).into_iter().filter(|c| !known.unbuilt.contains(&c.order));
                 let is_timed = |c: &Contender| time(c, &shapes, params, known).is_some();
-                let seen = |c: &Contender| (standing(c, &shapes, known) == Standing::Correct, is_timed(c));
+                let seen = |c: &Contender| (standing(c, &shapes, known), is_timed(c));
                 let built = built.collect::<Vec<_>>();
                 let elsewhere = |c: &Contender| match shapes.iter().all(|s| c.serves.contains(s)) {
                     true => None,
@@ -253,20 +253,24 @@ pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
             .map(|c| c.order)
             .collect(),
         wrong: params.candidates.iter().filter(|c| overall(c) == Standing::Wrong).map(|c| c.order).collect(),
+        wrong_on_cpu: (params.candidates.iter())
+            .filter(|c| overall(c) != Standing::Wrong && supposed(c, &c.serves, known) == Standing::Wrong)
+            .map(|c| c.order)
+            .collect(),
         champions,
         overtaken,
     }
 }
 
 /// The first correct variant in declaration order; if none is known to be correct, the first not known to be wrong, unless its operator is indecisive. `elsewhere`
-/// is the standing of a contender that does not serve every shape of the class, at the shapes that it serves. `seen` says for a contender whether the target itself
-/// found it correct, and whether it was timed there.
+/// is the standing of a contender that does not serve every shape of the class, at the shapes that it serves. `seen` is the standing of a contender on the target
+/// itself, and whether it was timed there.
 fn provisional(
     class: &str,
     serving: &[&Contender],
     standing: impl Fn(&Contender) -> Standing,
     elsewhere: impl Fn(&Contender) -> Option<Standing>,
-    seen: impl Fn(&Contender) -> (bool, bool),
+    seen: impl Fn(&Contender) -> (Standing, bool),
     params: &SelectParams,
 ) -> Champion {
     let pick = |wanted: Standing| {
@@ -277,7 +281,10 @@ fn provisional(
     let right = pick(Standing::Correct);
     let found = right.or_else(|| pick(Standing::Unknown));
     let chosen = serving.iter().find(|c| found.is_some_and(|(order, _)| order == c.order));
-    let (is_seen, is_timed) = chosen.map_or((false, false), |c| seen(c));
+    let (is_seen, is_timed) = chosen.map_or((false, false), |c| {
+        let (standing, is_timed) = seen(c);
+        (standing == Standing::Correct, is_timed)
+    });
     let (what, variant) = match (right.is_some(), is_seen) {
         (true, true) => ("correct", "correct variant"),
         // The target itself has not verified it.
@@ -302,7 +309,17 @@ fn provisional(
         None if serving.iter().any(|c| standing(c) == Standing::Indecisive) => {
             "the operator is indecisive here: nothing tells a correct variant from a wrong one".into()
         }
-        None => "every variant that serves it is wrong".into(),
+        // The target itself has not judged those that are wrong on `cpu`.
+        None => match serving.iter().filter(|c| seen(c).0 != Standing::Wrong).count() {
+            0 => "every variant that serves it is wrong".into(),
+            all if all == serving.len() => {
+                "every variant that serves it is wrong on `cpu`; no device has judged them".into()
+            }
+            some => format!(
+                "every variant that serves it is wrong, {some} of {} on `cpu` only, which no device has judged",
+                serving.len()
+            ),
+        },
     };
     Champion {
         class: class.into(),

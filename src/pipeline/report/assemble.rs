@@ -343,6 +343,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, pairs
     }
     let overtaken = selection.overtaken.iter().map(|o| OvertakenReport::of(o, shape(o.shape), variant(o.by)));
     report.overtaken.extend(overtaken);
+    report.wrong_on_cpu = selection.wrong_on_cpu.len() as u64;
     let champions = report.champions.iter().filter(|c| c.variant.is_some()).count() as u64;
     report.variants =
         (names.variants.len() as u64, champions.min(1) + selection.frontier.len() as u64, selection.wrong.len() as u64);

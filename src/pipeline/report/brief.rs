@@ -139,6 +139,8 @@ fn verdict(target: &TargetReport, has_failed: bool) -> (String, String) {
     let open = number(|shape| matches!(shape.verdict, Verdict::Unknown(_)));
     let (text, style) = match (passed, open) {
         _ if target.not_built.is_some() => ("not built".to_string(), OPEN),
+        // The emulator decides nothing on a device.
+        (0, 0) if target.is_wrong_on_cpu() => ("unknown".to_string(), OPEN),
         (0, 0) if target.machine.is_empty() => ("no result".to_string(), OPEN),
         (0, 0) => ("compiled".to_string(), DIM),
         (_, 0) if target.is_cut_short(has_failed) => {
@@ -265,7 +267,8 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
     }
     for champion in &target.champions {
         // What failed or is unavailable has a line of its own, which says more.
-        if champion.variant.is_none() && !is_failed(target) && target.unavailable.is_empty() {
+        let is_said = !target.unavailable.is_empty() && !target.is_wrong_on_cpu();
+        if champion.variant.is_none() && !target.has_failed() && !is_said {
             out.push(("no champion", BAD, champion.because.clone()));
         }
         out.extend(target.not_confirmed(champion).into_iter().map(|line| ("warning", OPEN, line)));
@@ -456,6 +459,21 @@ mod tests {
             "  fail wrong on cpu: 1 variant is wrong at short",
         ];
         assert_eq!(said, lines.join("\n") + "\n");
+    }
+
+    #[test]
+    fn what_only_the_emulator_found_wrong_is_unknown_on_a_device_and_the_reason_is_told() {
+        let mut open = passed("V=1");
+        (open.champions[0].variant, open.shapes) = (None, vec![]);
+        open.champions[0].because = "every variant that serves it is wrong on `cpu`".into();
+        open.unavailable = vec![("verify".into(), 2, "no device".into())];
+        (open.variants, open.wrong_on_cpu) = ((2, 0, 0), 2);
+        let said = told(vec![("k", open.clone())]);
+        assert!(said.contains("  k  cpu  unknown  no champion\n"), "{said}");
+        assert!(said.contains("  no champion k on cpu: every variant that serves it is wrong on `cpu`\n"), "{said}");
+        open.wrong_on_cpu = 1;
+        let said = told(vec![("k", open)]);
+        assert!(said.contains("  k  cpu  no result  no champion\n") && !said.contains("  no champion k"), "{said}");
     }
 
     #[test]

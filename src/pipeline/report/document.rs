@@ -138,6 +138,9 @@ pub struct TargetReport {
     pub verdicts: VerdictCounts,
     /// Counts of variants: all, correct, wrong.
     pub variants: (u64, u64, u64),
+    /// The number of variants that are wrong on `cpu`, for a device that has not shown them to be wrong itself.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub wrong_on_cpu: u64,
     /// Set if the build did not get to it because of a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_built: Option<NotBuiltReport>,
@@ -456,6 +459,11 @@ pub struct SpreadReport {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
@@ -613,6 +621,12 @@ impl TargetReport {
     /// Whether a variant is wrong at any shape.
     pub fn fails(&self, variant: &str) -> bool {
         self.shapes.iter().any(|s| s.variant == variant && matches!(s.verdict, Verdict::Fail(_)))
+    }
+
+    /// Whether every variant is wrong, at least one of them on `cpu` only, so that nothing is known of the device.
+    pub(super) fn is_wrong_on_cpu(&self) -> bool {
+        let (all, _, wrong) = self.variants;
+        self.wrong_on_cpu > 0 && wrong + self.wrong_on_cpu >= all
     }
 
     /// Whether the build has any result of it.

@@ -152,6 +152,10 @@ fn verdicts(h: &mut Html, seat: &Seat<'_>) {
         });
         not_built.last.iter().for_each(|last| h.leaf("small", &[], last.line()));
     }
+    if seat.target.shapes.is_empty() && seat.target.failed.is_empty() {
+        let none = seat.target.champions.iter().filter(|champion| champion.variant.is_none());
+        none.for_each(|champion| h.leaf("small", &[], format!("No champion: {}", champion.because)));
+    }
     if seat.is_cut_short() {
         h.leaf("small", &[], "The build ended before a champion was selected.");
     }
