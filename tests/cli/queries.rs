@@ -258,7 +258,8 @@ fn a_variant_that_does_not_compile_has_one_failure_and_no_unknown_verdicts() {
     // A failure is not stored, so a selection now would have to compile again; what the report shows is named.
     let last =
         "the last build selected: BLOCK=32  (provisional; first correct variant in declaration order; not timed)";
-    place.run("explain twice").expect(0).prints("nothing is selected yet").prints(last);
+    let said = place.run("explain twice").expect(0).prints("nothing is selected yet").prints(last);
+    said.prints("failed in the last build: compile: twice.cu:");
     let json = place.run("explain --json twice").expect(0).json();
     assert_eq!(json[0]["seats"][0]["last_build"][0]["champion"], "BLOCK=32", "{json}");
     let narrowed = place.run("explain --shape five twice").expect(0).prints("nothing is selected yet");
@@ -329,6 +330,25 @@ fn what_a_build_did_not_get_to_is_listed_with_its_last_result() {
     // Another failure keeps what is known.
     place.edit("twice.cu", "two * x[i]", "zwei * x[i]");
     place.run("build -j 1").expect(101).says(last);
+}
+
+#[test]
+#[ignore = "second tier: three builds"]
+fn a_kernel_for_which_nothing_is_selected_says_why() {
+    let place = Place::tiny().alone();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 96, 128, 160]");
+    place.edit("twice.cu", "2.0f * x[i]", "5.0f * x[i]");
+    place.run("build -j 1").expect(100);
+    let said = place.run("explain twice").expect(0).prints("  nothing is selected yet: ").prints(" of 5 variants ");
+    let said = said.prints(" not judged\n    BLOCK=").prints("  wrong at five: `y` is wrong at ");
+    said.prints("  `kforge report -p tiny --kernel twice --target cpu` shows more\n");
+    let json = place.run("explain --json twice").expect(0).json();
+    let wrong = &json[0]["seats"][0]["wrong"];
+    assert_eq!((&wrong["variants"], &wrong["shape"]), (&5.into(), &"five".into()), "{json}");
+    place.edit("twice.cu", "5.0f * x[i]", "five * x[i]");
+    place.run("build").expect(101);
+    let said = place.run("explain twice").expect(0).prints("  nothing is selected yet\n");
+    said.prints("  failed in the last build: compile: twice.cu:4").prints("` shows more\n");
 }
 
 #[test]
