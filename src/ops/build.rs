@@ -200,7 +200,7 @@ pub(crate) fn execute<R>(
         match outcome::is_interrupted(&ready, &outcome) {
             true => report::note_interrupted(session, &opened),
             false => {
-                report.built = Some(report::built(session, &opened, &asked_for));
+                report.built = Some(report::built(session, &opened, &asked_for, &outcome));
                 report::keep(&opened, &report)?;
             }
         }

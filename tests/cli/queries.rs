@@ -352,6 +352,25 @@ fn a_kernel_for_which_nothing_is_selected_says_why() {
 }
 
 #[test]
+#[ignore = "second tier: two builds"]
+fn after_a_reference_failed_a_report_does_not_say_that_it_changed_since() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "{ builtin = \"elementwise\", y = \"2 * x\" }", "\"ref.cpp::f\"");
+    let source = "extern \"C\" void f(const kforge::Call &call) {\n  const double *x = call.floats(\"x\");\n  \
+        double *y = call.out_floats(\"y\");\n  for (int64_t i = 0; i < call.dim(\"n\"); ++i) y[i] = 2 * x[i];\n}\n";
+    let place = place.file("ref.cpp", source);
+    place.run("build").expect(0);
+    place.edit("ref.cpp", "2 * x[i]", "2 * z[i]");
+    assert!(place.run("report").expect(0).out.contains("stale: the source of the reference changed since"));
+    place.run("build").expect(101);
+    let said = place.run("report").expect(0).prints("failed oracle: cannot compile the reference `ref.cpp`");
+    assert!(!said.out.contains("stale"), "{}", said.out);
+    // Another edit is one.
+    place.edit("ref.cpp", "2 * z[i]", "2 * w[i]");
+    place.run("report").expect(0).prints("stale: the source of the reference changed since");
+}
+
+#[test]
 fn a_report_is_of_the_package_at_hand_and_says_where_that_was_not_built() {
     let package = |name: &str| MANIFEST.replace("name = \"tiny\"", &format!("name = \"{name}\""));
     let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");

@@ -18,7 +18,7 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::report::assemble::types_of;
 use kforge_pipeline::report::not_built::NotBuiltReport;
-use kforge_pipeline::report::provenance::BuiltReport;
+use kforge_pipeline::report::provenance::{BuiltReport, TriedReport};
 use kforge_pipeline::report::savings::MethodPairs;
 use kforge_pipeline::report::versus::PairsRead;
 use kforge_pipeline::report::{self, Names, Report, StepView};
@@ -116,7 +116,7 @@ pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
 }
 
 /// The build that a report is of.
-pub fn built(session: &Session, opened: &Opened, asked: &LastRequest) -> BuiltReport {
+pub fn built(session: &Session, opened: &Opened, asked: &LastRequest, outcome: &BuildOutcome) -> BuiltReport {
     let (commit, dirty) = session.git().and_then(|git| git.state(&opened.workspace.root)).unzip();
     // A clock before 1970 or far in the future gives no meaningful time.
     let at = jiff::Timestamp::try_from(SystemTime::now()).map(|now| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
@@ -129,6 +129,7 @@ pub fn built(session: &Session, opened: &Opened, asked: &LastRequest) -> BuiltRe
         interrupted: false,
         selected: asked.selected(),
         toolchains: pinned(&opened.workspace),
+        tried: tried(outcome),
     }
 }
 
@@ -178,6 +179,8 @@ pub fn add_earlier(opened: &Opened, ready: &Ready<'_>, outcome: &BuildOutcome, r
     }
 }
 
+/// Adds to each kernel on a target that the build did not get to because of a failure which failure that is, and what the build before knew. An interrupted build
+/// might have got to it.
 pub fn add_not_built(opened: &Opened, outcome: &BuildOutcome, report: &mut Report) {
     if outcome.interrupted {
         return;
@@ -200,6 +203,22 @@ pub fn add_not_built(opened: &Opened, outcome: &BuildOutcome, report: &mut Repor
     if !all.is_empty() {
         report::not_built::add(report, stored(opened).as_ref(), &|place| all.get(&place).cloned());
     }
+}
+
+/// What had changed at steps that failed: a later change of the same field to something else is an edit, and the same one is not.
+fn tried(outcome: &BuildOutcome) -> Vec<TriedReport> {
+    let mut all: Vec<TriedReport> = vec![];
+    for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
+        let because = done.because.first().filter(|_| matches!(done.outcome, Outcome::Failed(_)));
+        let Some((field, after)) = because.and_then(|of| Some((of.why.field.clone()?, of.why.after.clone()))) else {
+            continue;
+        };
+        let one = TriedReport { kind: node.kind.name().into(), field, after };
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
 }
 
 /// The stored report, if there is one that can be read.
