@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
 use self::deferred::{Held, ordered};
 use super::args::Global;
@@ -46,6 +47,8 @@ pub(super) struct Teller<'a> {
     console: &'a Console,
     global: &'a Global,
     packages: HashMap<&'a str, &'a Package>,
+    /// The names of the arguments of steps that have launches, by what the steps are about. Empty unless they are shown.
+    launched: HashMap<Launched, Arguments>,
     groups: BTreeMap<(String, &'static str), Group>,
     /// Warnings about kernels that passed: package, kernel with target, and the text of the warning.
     doubted: BTreeSet<(String, String, String)>,
@@ -65,6 +68,7 @@ impl<'a> Teller<'a> {
             console,
             global,
             packages,
+            launched: HashMap::new(),
             groups: BTreeMap::new(),
             doubted: BTreeSet::new(),
             warned: BTreeMap::new(),
@@ -83,6 +87,15 @@ impl<'a> Teller<'a> {
         Teller { held: Held::awaiting(steps), ..self }
     }
 
+    /// The same, for a build of these steps, each with its parameters. With `-v`, reasons name the arguments of launches; a language that leaves arguments out has
+    /// other positions in each step.
+    pub(super) fn naming<'n>(mut self, steps: impl Iterator<Item = (&'n Labels, &'n Value)>) -> Self {
+        if self.console.verbose() {
+            self.launched = launched(&self.packages, steps);
+        }
+        self
+    }
+
     /// Reports what went wrong with a step, if anything did: at once, or when the other shapes of its variant are judged. With `-v`, also reports why the step
     /// ran.
     pub(super) fn tell(&mut self, step: &StepFinished) {
@@ -94,11 +107,10 @@ impl<'a> Teller<'a> {
         ordered(steps, &self.packages).iter().for_each(|step| self.tell_of(step));
     }
 
-    /// The names of the arguments of a step's kernel.
+    /// The names of the arguments of a step's launches; those of its kernel if the plan began without the step.
     fn arguments(&self, labels: &Labels) -> Arguments {
-        let kernels = self.packages.get(labels.package.as_str()).map(|package| &package.kernels);
-        let kernel = kernels.into_iter().flatten().find(|kernel| Some(&kernel.name) == labels.kernel.as_ref());
-        kernel.map(Arguments::of).unwrap_or_default()
+        let of_step = about(labels).and_then(|about| self.launched.get(&about)).cloned();
+        of_step.or_else(|| kernel_of(&self.packages, labels).map(Arguments::of)).unwrap_or_default()
     }
 
     fn tell_of(&mut self, step: &StepFinished) {
@@ -241,6 +253,33 @@ fn warnings(note: &Note) -> Vec<String> {
     }
 }
 
+/// What a step with launches is about: package, kernel, target, variant, shape, and the method that is turned off. All steps about it have the same launches.
+type Launched = [String; 6];
+
+fn about(labels: &Labels) -> Option<Launched> {
+    let Labels { package, kernel, target, variant, shape, method, .. } = labels;
+    let method = method.clone().unwrap_or_default();
+    Some([package.clone(), kernel.clone()?, target.clone()?, variant.clone()?, shape.clone()?, method])
+}
+
+/// The kernel that a step is about.
+fn kernel_of<'a>(packages: &HashMap<&'a str, &'a Package>, labels: &Labels) -> Option<&'a Kernel> {
+    packages.get(labels.package.as_str())?.kernel(labels.kernel.as_deref()?)
+}
+
+/// The names of the arguments of steps that have launches.
+fn launched<'n>(
+    packages: &HashMap<&str, &Package>,
+    steps: impl Iterator<Item = (&'n Labels, &'n Value)>,
+) -> HashMap<Launched, Arguments> {
+    let mut all = HashMap::new();
+    for (labels, params) in steps.filter(|(_, params)| params.get("launches").is_some()) {
+        let Some((about, kernel)) = about(labels).zip(kernel_of(packages, labels)) else { continue };
+        all.entry(about).or_insert_with(|| Arguments::of_step(kernel, params));
+    }
+    all
+}
+
 /// The first lines of a note; the rest is counted.
 fn short(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
@@ -350,6 +389,52 @@ mod tests {
             started_ms: None,
             waits: vec![],
         }
+    }
+
+    #[test]
+    fn arguments_of_a_triton_kernel_have_the_names_of_the_step() {
+        let text = "[package]\nname = \"p\"\n[targets.cpu]\n\
+            [operator.o]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\n\
+            outputs.y = { dtype = \"f32\", shape = [\"n\"] }\n\
+            reference = { builtin = \"elementwise\", y = \"x\" }\ntolerance = { atol = 1e-6, rtol = 1e-6 }\n\
+            [operator.o.shapes]\none = { n = 1 }\nfive = { n = 5 }\n\
+            [kernel.k]\noperator = \"o\"\nsource = \"k.py\"\nlanguage = \"triton\"\n\
+            [[kernel.k.launch]]\nentry = \"k\"\ngrid = [\"1\"]\nargs = [\"x\", \"y\", \"n\"]\n";
+        let file =
+            std::sync::Arc::new(kforge_foundation::base::SourceFile { name: "kernel.toml".into(), text: text.into() });
+        let (manifest, said) = kforge_types::model::parse(&file);
+        assert!(said.is_empty(), "{said:?}");
+        let package = kforge_types::model::inherit(&manifest.unwrap(), None).0.unwrap();
+        let packages = HashMap::from([("p", &package)]);
+        let labels = |shape: &str| Labels {
+            package: "p".into(),
+            kernel: Some("k".into()),
+            target: Some("cpu".into()),
+            variant: Some(String::new()),
+            shape: Some(shape.into()),
+            ..Labels::default()
+        };
+        let params = |arguments: usize| {
+            let kernel = kforge_types::model::KernelLaunch {
+                entry: "k_0".into(),
+                grid: [1, 1, 1],
+                open_grid: None,
+                block: [32, 1, 1],
+                shared: 0,
+                args: vec![kforge_types::model::Arg::Null; arguments],
+                cooperative: false,
+                cluster: None,
+                pdl: false,
+                triton: None,
+            };
+            serde_json::json!({ "launches": [kforge_types::model::Launch::Kernel(kernel)] })
+        };
+        let steps = [(labels("five"), params(3)), (labels("one"), params(2)), (labels("six"), Value::Null)];
+        let named = launched(&packages, steps.iter().map(|(labels, params)| (labels, params)));
+        let name = |shape: &str, at: usize| named.get(&about(&labels(shape)).unwrap())?.name(0, at);
+        assert_eq!((name("five", 1), name("five", 2)), (Some("y"), Some("n")));
+        // Triton leaves out an integer that is 1, so positions say nothing.
+        assert_eq!((name("one", 1), named.len()), (None, 2));
     }
 
     #[test]

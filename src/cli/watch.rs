@@ -103,9 +103,10 @@ impl<'b> Watching<'b> {
             Purpose::Side => {}
         }
         let steps = graph.nodes().map(|node| (node.kind, &node.labels));
+        let params = graph.nodes().map(|node| (&node.labels, &node.params));
         Box::new(Watching {
             console,
-            teller: teller.going_on(build.purpose == Purpose::Round).awaiting(steps),
+            teller: teller.going_on(build.purpose == Purpose::Round).awaiting(steps).naming(params),
             log: build.log,
             gauge: build.gauge,
             steps: Progress { total: graph.len() as u64, ..Progress::default() },

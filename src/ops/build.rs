@@ -187,6 +187,7 @@ pub(crate) fn execute<R>(
     let mut report = report::assemble(&ready, &outcome);
     report::locate(&mut report, &opened.workspace);
     report::add_earlier(&opened, &ready, &outcome, &mut report);
+    report::add_not_built(&opened, &outcome, &mut report);
     // Candidates are remembered only after a whole build: results for some shapes, or of an interrupted build, say too little.
     if request.goal == Goal::Build && asked.selected.shapes.is_empty() && !outcome.interrupted {
         session.remember(&opened, &packages, &ready, &report);
@@ -201,7 +202,7 @@ pub(crate) fn execute<R>(
         match outcome::is_interrupted(&ready, &outcome) {
             true => report::note_interrupted(session, &opened),
             false => {
-                report.built = Some(report::built(session, &opened, &asked_for));
+                report.built = Some(report::built(session, &opened, &asked_for, &outcome));
                 report::keep(&opened, &report)?;
             }
         }

@@ -8,6 +8,8 @@
 //! | one variant | the champion of each class of shapes | the variant |
 //! | none | the champion of each class of shapes | the variant that is declared first |
 //! | a revision, and variants as above | at the revision: the first variant, or the champion | now: the second variant, the first, or the champion |
+//!
+//! Where steps before a selection failed, the plan knows no champion, because failures are not stored; then it is that of the last build, as its report has it.
 
 pub(crate) mod side;
 
@@ -15,6 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::Error;
+use crate::build::report::{is_interrupted, last};
 use crate::compare::{WORKING_TREE, check_out, named, of};
 use crate::session::build::Ready;
 use crate::session::request::LastRequest;
@@ -22,10 +25,12 @@ use crate::session::{Opened, Session};
 use kforge_engine::{Blobs, Node, ReadyResult};
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::plan::kernels::Selected;
-use kforge_pipeline::report::difference::{DiffDocument, DiffSeat, difference};
+use kforge_pipeline::report::choice::Chosen;
+use kforge_pipeline::report::difference::{DiffDocument, DiffSeat, SelectedHow, difference};
+use kforge_pipeline::report::document::TargetReport;
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::StepKind;
-use kforge_types::record::params::Selection;
+use kforge_types::record::params::{Champion, Selection};
 
 use side::{Plan, Side};
 
@@ -109,15 +114,30 @@ pub enum DiffError {
 pub(crate) struct Seat {
     pub(crate) seat: DiffSeat,
     pub(crate) selected: Arc<Selected>,
-    /// The champion of each class: the name of the class, and the variant.
-    champions: Vec<(String, String)>,
+    /// The champion of each class.
+    champions: Vec<SeatChampion>,
     on_device: bool,
+}
+
+impl Seat {
+    /// The classes whose champion is a variant.
+    fn champions_of<'s>(&'s self, label: &'s str) -> impl Iterator<Item = &'s SeatChampion> {
+        self.champions.iter().filter(move |of| of.variant == label)
+    }
+}
+
+/// The champion of a class of shapes.
+#[derive(Clone)]
+struct SeatChampion {
+    class: String,
+    variant: String,
+    how: SelectedHow,
 }
 
 /// The same place in another state, with what was found there.
 struct BaseSeat {
     seat: DiffSeat,
-    champions: Vec<(String, String)>,
+    champions: Vec<SeatChampion>,
     sides: Vec<Side>,
 }
 
@@ -133,13 +153,14 @@ pub fn diff(session: &Session, request: &DiffRequest) -> Result<Vec<DiffDocument
     }
     let base = request.base.as_ref().map(|word| at_revision(session, request, word)).transpose()?;
     let everything = session.look(&selection(request), Goal::Build)?;
-    let last = LastRequest::last(&everything.opened.target);
+    let before = LastRequest::last(&everything.opened.target);
     // Champions depend on what was selected, so the plan of the last build comes first.
-    let last = last.and_then(|last| session.look_with(&last.words(), last.goal(), last.overlay()).ok());
-    for looking in last.into_iter().chain([everything]) {
+    let before = before.and_then(|last| session.look_with(&last.words(), last.goal(), last.overlay()).ok());
+    for looking in before.into_iter().chain([everything]) {
         let found = looking.plan(session, |opened, ready| {
             let plan = Plan::of(session, opened, ready);
-            let seats = seats(ready, &plan.known, request);
+            let mut seats = seats(ready, &plan.known, request);
+            add_last_build(session, &mut seats);
             seats.iter().map(|seat| documents(&plan, seat, request, base.as_ref())).collect::<Result<Vec<_>, Error>>()
         })?;
         if !found.is_empty() {
@@ -152,6 +173,28 @@ pub fn diff(session: &Session, request: &DiffRequest) -> Result<Vec<DiffDocument
 /// The kernel, in every package and for every target.
 fn selection(request: &DiffRequest) -> SelectionArgs {
     SelectionArgs { workspace: true, kernels: vec![request.kernel.clone()], ..SelectionArgs::default() }
+}
+
+/// Adds the champions of the last build where the plan knows none: steps before the selection failed, and a failure is not stored. A report that cannot be read
+/// leaves the places as they are; `kforge report` says why.
+fn add_last_build(session: &Session, seats: &mut [Seat]) {
+    if seats.iter().all(|seat| !seat.champions.is_empty()) {
+        return;
+    }
+    let Ok(workspace) = session.workspace() else { return };
+    // The report is not of a build that was interrupted.
+    let Some(report) = last(session, &workspace).ok().filter(|_| !is_interrupted(session, &workspace)) else { return };
+    for seat in seats.iter_mut().filter(|seat| seat.champions.is_empty()) {
+        let DiffSeat { package, kernel, target, types, .. } = &seat.seat;
+        let of_correct = report.at(package, kernel, target, types).any(TargetReport::has_failed);
+        let is_planned = |label: &String| seat.selected.builds.iter().any(|build| build.label == *label);
+        let champion = |chosen: Chosen| {
+            let how = SelectedHow { provisional: chosen.provisional, last_build: true, of_correct };
+            Some(SeatChampion { class: chosen.class, variant: chosen.champion.filter(is_planned)?, how })
+        };
+        let chosen = Chosen::of(&report, package, kernel, (target, types));
+        seat.champions = chosen.into_iter().filter_map(champion).collect();
+    }
 }
 
 /// What a revision has: its name, and each place with the sides that can be asked for.
@@ -202,7 +245,11 @@ pub(crate) fn seats(ready: &Ready<'_>, known: &ReadyResult, request: &DiffReques
         let chosen = chosen.and_then(|bytes| serde_json::from_slice::<Selection>(&bytes).ok());
         let label = |order: u32| selected.builds.iter().find(|b| b.variant.order == order).map(|b| b.label.clone());
         let champions = chosen.iter().flat_map(|chosen| &chosen.champions);
-        let champions = champions.filter_map(|c| Some((selected.class_name(&c.class), label(c.variant?)?))).collect();
+        let champion = |c: &Champion| {
+            let how = SelectedHow { provisional: c.provisional, ..SelectedHow::default() };
+            Some(SeatChampion { class: selected.class_name(&c.class), variant: label(c.variant?)?, how })
+        };
+        let champions = champions.filter_map(champion).collect();
         let seat = DiffSeat {
             package: node.labels.package.clone(),
             kernel: selected.kernel.clone(),
@@ -258,9 +305,9 @@ fn variant(seat: &Seat, request: &DiffRequest, state: &str, word: &str) -> Resul
 /// The champions of a place, each once.
 fn champions(seat: &Seat, request: &DiffRequest, state: &str) -> Result<Vec<String>, Error> {
     let mut all: Vec<String> = vec![];
-    for (_, label) in &seat.champions {
-        if !all.contains(label) {
-            all.push(label.clone());
+    for SeatChampion { variant, .. } in &seat.champions {
+        if !all.contains(variant) {
+            all.push(variant.clone());
         }
     }
     if all.is_empty() {
@@ -348,13 +395,9 @@ fn against(
     for side in &base.sides {
         // Champions are compared with the champions of the same class, or with all if the classes are others.
         let classes: Vec<&String> =
-            base.champions.iter().filter(|(_, label)| *label == side.found.variant).map(|(class, _)| class).collect();
-        let same: Vec<String> = seat
-            .champions
-            .iter()
-            .filter(|(class, _)| classes.contains(&class))
-            .map(|(_, label)| label.clone())
-            .collect();
+            base.champions.iter().filter(|of| of.variant == side.found.variant).map(|of| &of.class).collect();
+        let same: Vec<String> =
+            seat.champions.iter().filter(|of| classes.contains(&&of.class)).map(|of| of.variant.clone()).collect();
         let others = match (&now, same.is_empty()) {
             (Some(label), _) => vec![label.clone()],
             (None, false) => same,

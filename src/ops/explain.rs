@@ -23,6 +23,7 @@ use kforge_pipeline::report::choice::{Choice, Chosen};
 use kforge_pipeline::report::explanation::ArgumentsOf;
 use kforge_pipeline::report::kernel::KernelDocument;
 use kforge_pipeline::report::method::MethodUse;
+use kforge_pipeline::report::not_built::NotBuiltReport;
 use kforge_project::workspace::select::SelectionArgs;
 
 /// The request for an explanation.
@@ -107,7 +108,7 @@ pub fn explain(session: &Session, request: &ExplainRequest) -> Result<Explained,
     step(session, request)
 }
 
-/// Adds what the last build selected where nothing is selected now. A report that cannot be read leaves the answer as it is; `kforge report` says why.
+/// Adds what the last build selected, and what failed in it, where nothing is selected now. A report that cannot be read leaves the answer as it is; `kforge report` says why.
 fn add_last_build(session: &Session, kernels: &mut [KernelDocument]) {
     let open = |kernel: &KernelDocument| kernel.seats.iter().any(|seat| seat.choices.is_empty());
     if !kernels.iter().any(open) {
@@ -119,6 +120,12 @@ fn add_last_build(session: &Session, kernels: &mut [KernelDocument]) {
     for kernel in kernels {
         for seat in kernel.seats.iter_mut().filter(|seat| seat.choices.is_empty()) {
             seat.last_build = Chosen::of(&report, &kernel.package, &kernel.kernel, (&seat.target, &seat.types));
+            for last in report.at(&kernel.package, &kernel.kernel, &seat.target, &seat.types) {
+                seat.last_failures.extend(last.failures());
+                let prevented = last.shapes.iter().find_map(|shape| shape.prevented_by.clone());
+                let failed = prevented.map(|step| NotBuiltReport { step, stopped: false, last: None });
+                seat.not_built = last.not_built.clone().or(failed);
+            }
         }
     }
 }

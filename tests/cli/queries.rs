@@ -258,7 +258,8 @@ fn a_variant_that_does_not_compile_has_one_failure_and_no_unknown_verdicts() {
     // A failure is not stored, so a selection now would have to compile again; what the report shows is named.
     let last =
         "the last build selected: BLOCK=32  (provisional; first correct variant in declaration order; not timed)";
-    place.run("explain twice").expect(0).prints("nothing is selected yet").prints(last);
+    let said = place.run("explain twice").expect(0).prints("nothing is selected yet").prints(last);
+    said.prints("failed in the last build: compile: twice.cu:");
     let json = place.run("explain --json twice").expect(0).json();
     assert_eq!(json[0]["seats"][0]["last_build"][0]["champion"], "BLOCK=32", "{json}");
     let narrowed = place.run("explain --shape five twice").expect(0).prints("nothing is selected yet");
@@ -274,6 +275,99 @@ fn a_variant_that_does_not_compile_has_one_failure_and_no_unknown_verdicts() {
     let is_named = |shape: &serde_json::Value| shape["prevented_by"].as_str().is_some_and(|id| id.ends_with("/oracle"));
     // The list of failures says it, so the text does not repeat it; the verdict stays unknown.
     assert!(!shapes.is_empty() && shapes.iter().all(is_named), "{json}");
+}
+
+#[test]
+#[ignore = "second tier: two builds"]
+fn where_a_variant_does_not_compile_a_difference_has_the_champion_of_the_last_build() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 96]");
+    place.edit("twice.cu", "if (i < n)", "static_assert(BLOCK != 64, \"no\");\n  if (i < n)");
+    place.run("build --keep-going").expect(101).says("champion BLOCK=32 (provisional)");
+    let marked = "  A  BLOCK=32  champion (provisional; of the correct variants, in the last build)\n  B  BLOCK=64\n";
+    place.run("diff twice").expect(0).prints(marked);
+    let json = place.run("diff --message-format json twice BLOCK=96").expect(0).json();
+    let how = serde_json::json!({ "provisional": true, "last_build": true, "of_correct": true });
+    assert_eq!((&json["a"]["selected"], json["b"].get("selected")), (&how, None), "{json}");
+    // What the plan knows needs no last build.
+    place.edit("twice.cu", "static_assert(BLOCK != 64, \"no\");\n  ", "");
+    place.run("build").expect(0);
+    place.run("diff twice").expect(0).prints("  A  BLOCK=32  champion (provisional)\n");
+}
+
+/// A second kernel of the tiny package, for `[kernel.after]`.
+const AFTER: &str = "\n[kernel.after]\noperator = \"twice\"\nsource = \"after.cu\"\n\
+    [[kernel.after.launch]]\nentry = \"after\"\ngrid = [\"1\"]\nblock = [\"32\"]\nargs = [\"x\", \"y\", \"n\"]\n";
+
+/// Its source.
+const AFTER_SOURCE: &str = "__global__ void after(const float *x, float *y, int n) {\n\
+    for (int i = threadIdx.x; i < n; i += 32) y[i] = 2 * x[i];\n}\n";
+
+#[test]
+#[ignore = "second tier: three builds"]
+fn what_a_build_did_not_get_to_is_listed_with_its_last_result() {
+    let place = Place::tiny().alone().file("after.cu", AFTER_SOURCE);
+    let manifest = place.read("kernel.toml") + AFTER;
+    let place = place.file("kernel.toml", &manifest);
+    place.run("build").expect(0);
+    // One kernel does not compile, and the result of the other is not known.
+    place.edit("twice.cu", "2.0f * x[i]", "two * x[i]");
+    place.edit("after.cu", "2 * x[i]", "x[i] + x[i]");
+    let said = place.run("build -j 1").expect(101);
+    let stopped = "the build stopped at `tiny/";
+    let last = "last known: pass emulated, the only variant (provisional)";
+    said.says("  after  cpu  not built  ").says(last).says(&format!("not built after on cpu: {stopped}"));
+    let said = place.run("report").expect(0).prints(&format!("  after on cpu: not built: {stopped}"));
+    said.prints(&format!("    {last}, 2"));
+    place.run("explain after").expect(0).prints(&format!("  no result in the last build: {stopped}"));
+    let json = place.run("report --format json").expect(0).json();
+    let kernels = json["packages"][0]["kernels"].as_array().unwrap();
+    let after = kernels.iter().find(|kernel| kernel["name"] == "after").unwrap();
+    let not_built = &after["targets"][0]["not_built"];
+    assert_eq!((&not_built["stopped"], &not_built["last"]["passed"]), (&true.into(), &1.into()), "{not_built}");
+    place.run("report --format markdown").expect(0).prints("* `after` on `cpu` was not built: the build stopped at");
+    assert!(place.run("report --html -").expect(0).out.contains("not built: the build stopped at"));
+    // Another failure keeps what is known.
+    place.edit("twice.cu", "two * x[i]", "zwei * x[i]");
+    place.run("build -j 1").expect(101).says(last);
+}
+
+#[test]
+#[ignore = "second tier: three builds"]
+fn a_kernel_for_which_nothing_is_selected_says_why() {
+    let place = Place::tiny().alone();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 96, 128, 160]");
+    place.edit("twice.cu", "2.0f * x[i]", "5.0f * x[i]");
+    place.run("build -j 1").expect(100);
+    let said = place.run("explain twice").expect(0).prints("  nothing is selected yet: ").prints(" of 5 variants ");
+    let said = said.prints(" not judged\n    BLOCK=").prints("  wrong at five: `y` is wrong at ");
+    said.prints("  `kforge report -p tiny --kernel twice --target cpu` shows more\n");
+    let json = place.run("explain --json twice").expect(0).json();
+    let wrong = &json[0]["seats"][0]["wrong"];
+    assert_eq!((&wrong["variants"], &wrong["shape"]), (&5.into(), &"five".into()), "{json}");
+    place.edit("twice.cu", "5.0f * x[i]", "five * x[i]");
+    place.run("build").expect(101);
+    let said = place.run("explain twice").expect(0).prints("  nothing is selected yet\n");
+    said.prints("  failed in the last build: compile: twice.cu:4").prints("` shows more\n");
+}
+
+#[test]
+#[ignore = "second tier: two builds"]
+fn after_a_reference_failed_a_report_does_not_say_that_it_changed_since() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "{ builtin = \"elementwise\", y = \"2 * x\" }", "\"ref.cpp::f\"");
+    let source = "extern \"C\" void f(const kforge::Call &call) {\n  const double *x = call.floats(\"x\");\n  \
+        double *y = call.out_floats(\"y\");\n  for (int64_t i = 0; i < call.dim(\"n\"); ++i) y[i] = 2 * x[i];\n}\n";
+    let place = place.file("ref.cpp", source);
+    place.run("build").expect(0);
+    place.edit("ref.cpp", "2 * x[i]", "2 * z[i]");
+    assert!(place.run("report").expect(0).out.contains("stale: the source of the reference changed since"));
+    place.run("build").expect(101);
+    let said = place.run("report").expect(0).prints("failed oracle: cannot compile the reference `ref.cpp`");
+    assert!(!said.out.contains("stale"), "{}", said.out);
+    // Another edit is one.
+    place.edit("ref.cpp", "2 * z[i]", "2 * w[i]");
+    place.run("report").expect(0).prints("stale: the source of the reference changed since");
 }
 
 #[test]

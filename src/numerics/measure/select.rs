@@ -225,7 +225,7 @@ fn undivided(params: &SelectParams, known: &SelectInputs) -> Vec<Champion> {
             None => {
                 let built = serving(&shapes, params).into_iter().filter(|c| !known.unbuilt.contains(&c.order));
                 let is_timed = |c: &Contender| time(c, &shapes, params, known).is_some();
-                let seen = |c: &Contender| (standing(c, &shapes, known) == Standing::Correct, is_timed(c));
+                let seen = |c: &Contender| (standing(c, &shapes, known), is_timed(c));
                 let built = built.collect::<Vec<_>>();
                 let elsewhere = |c: &Contender| match shapes.iter().all(|s| c.serves.contains(s)) {
                     true => None,
@@ -253,20 +253,24 @@ pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
             .map(|c| c.order)
             .collect(),
         wrong: params.candidates.iter().filter(|c| overall(c) == Standing::Wrong).map(|c| c.order).collect(),
+        wrong_on_cpu: (params.candidates.iter())
+            .filter(|c| overall(c) != Standing::Wrong && supposed(c, &c.serves, known) == Standing::Wrong)
+            .map(|c| c.order)
+            .collect(),
         champions,
         overtaken,
     }
 }
 
 /// The first correct variant in declaration order; if none is known to be correct, the first not known to be wrong, unless its operator is indecisive. `elsewhere`
-/// is the standing of a contender that does not serve every shape of the class, at the shapes that it serves. `seen` says for a contender whether the target itself
-/// found it correct, and whether it was timed there.
+/// is the standing of a contender that does not serve every shape of the class, at the shapes that it serves. `seen` is the standing of a contender on the target
+/// itself, and whether it was timed there.
 fn provisional(
     class: &str,
     serving: &[&Contender],
     standing: impl Fn(&Contender) -> Standing,
     elsewhere: impl Fn(&Contender) -> Option<Standing>,
-    seen: impl Fn(&Contender) -> (bool, bool),
+    seen: impl Fn(&Contender) -> (Standing, bool),
     params: &SelectParams,
 ) -> Champion {
     let pick = |wanted: Standing| {
@@ -277,7 +281,10 @@ fn provisional(
     let right = pick(Standing::Correct);
     let found = right.or_else(|| pick(Standing::Unknown));
     let chosen = serving.iter().find(|c| found.is_some_and(|(order, _)| order == c.order));
-    let (is_seen, is_timed) = chosen.map_or((false, false), |c| seen(c));
+    let (is_seen, is_timed) = chosen.map_or((false, false), |c| {
+        let (standing, is_timed) = seen(c);
+        (standing == Standing::Correct, is_timed)
+    });
     let (what, variant) = match (right.is_some(), is_seen) {
         (true, true) => ("correct", "correct variant"),
         // The target itself has not verified it.
@@ -302,7 +309,17 @@ fn provisional(
         None if serving.iter().any(|c| standing(c) == Standing::Indecisive) => {
             "the operator is indecisive here: nothing tells a correct variant from a wrong one".into()
         }
-        None => "every variant that serves it is wrong".into(),
+        // The target itself has not judged those that are wrong on `cpu`.
+        None => match serving.iter().filter(|c| seen(c).0 != Standing::Wrong).count() {
+            0 => "every variant that serves it is wrong".into(),
+            all if all == serving.len() => {
+                "every variant that serves it is wrong on `cpu`; no device has judged them".into()
+            }
+            some => format!(
+                "every variant that serves it is wrong, {some} of {} on `cpu` only, which no device has judged",
+                serving.len()
+            ),
+        },
     };
     Champion {
         class: class.into(),
@@ -353,16 +370,15 @@ fn ratios(
     Comparison::of(&paired?.iter().collect::<Vec<_>>())
 }
 
-/// The champion by times. The best is the fastest by medians, or a contender that pairs show to be even faster. Contenders that pairs do not show to be slower
-/// than the best stay in the running.
-fn timed(
-    class: &str,
-    (best_time, best): (f64, &Contender),
-    by_time: &[(f64, &Contender)],
+/// The contenders that may be champion by times, in declaration order, and how many of them the two orders of pairs disagree about. The best is the fastest by
+/// medians, or a contender that pairs show to be even faster. Contenders that pairs do not show to be slower than the best stay in the running.
+fn in_running<'c>(
+    by_time: &[(f64, &'c Contender)],
     shapes: &[u32],
     params: &SelectParams,
     known: &SelectInputs,
-) -> Champion {
+) -> (Vec<&'c Contender>, usize) {
+    let Some((best_time, best)) = by_time.first().copied() else { return (vec![], 0) };
     let margin = params.margin;
     let paired: BTreeMap<u32, Comparison> =
         (by_time.iter()).filter_map(|(_, c)| Some((c.order, ratios(c, best, shapes, params, known)?))).collect();
@@ -386,31 +402,80 @@ fn timed(
         // Pairs are taken only among variants near the best, and all samples of a pair may have been dropped; then the medians decide.
         (None, _) => t > best_time * beat.map_or(1.0, |(_, b)| b.typical().exp()) * (1.0 + margin),
     };
-    let running: Vec<&Contender> = {
-        let mut kept: Vec<&Contender> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
-        kept.sort_by_key(|c| c.order);
-        unbeaten(kept, by_time, shapes, params, known)
-    };
-    let pinned = running.iter().find(|c| params.pinned.get(class) == Some(&c.identity));
-    let champion = pinned.or(running.first()).map_or(best.order, |c| c.order);
-    let because = match (pinned.is_some(), running.len()) {
+    let mut kept: Vec<&Contender> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
+    kept.sort_by_key(|c| c.order);
+    let running = unbeaten(kept, by_time, shapes, params, known);
+    let disagree = running.iter().filter(|c| contested(c)).count();
+    (running, disagree)
+}
+
+/// The reason of a champion that is in the running, without what the two orders of pairs disagree about.
+fn because_of(champion: u32, is_pinned: bool, running: &[&Contender], not_timed: impl Fn() -> usize) -> String {
+    match (is_pinned, running.len()) {
         (true, n) => format!("pinned in kforge.lock, among {n} variants that tie for fastest"),
-        (false, 1) => match not_timed(by_time, shapes, params, known) {
+        (false, 1) => match not_timed() {
             0 => "faster than every other by more than the margin".into(),
             n => format!(
                 "faster by more than the margin than every other that was timed in full; {n} {} not",
                 if n == 1 { "was" } else { "were" }
             ),
         },
-        (false, n) => format!("first declared of {n} variants that tie for fastest"),
-    };
-    let because = match running.iter().filter(|c| contested(c)).count() {
+        (false, n) if running.first().is_some_and(|c| c.order == champion) => {
+            format!("first declared of {n} variants that tie for fastest")
+        }
+        (false, n) => format!("{UNDIVIDED}, among {n} variants that tie for fastest"),
+    }
+}
+
+/// The reason with the number of those in the running about whom the two orders of pairs disagree.
+fn with_orders(because: String, disagree: usize) -> String {
+    match disagree {
         0 => because,
         n => format!("{because}; undecided: the two orders disagree about {n} of them"),
-    };
+    }
+}
+
+/// The champion by times: of those in the running, the pinned one, or the first.
+fn timed(
+    class: &str,
+    (_, best): (f64, &Contender),
+    by_time: &[(f64, &Contender)],
+    shapes: &[u32],
+    params: &SelectParams,
+    known: &SelectInputs,
+) -> Champion {
+    let (running, disagree) = in_running(by_time, shapes, params, known);
+    let pinned = running.iter().find(|c| params.pinned.get(class) == Some(&c.identity));
+    let champion = pinned.or(running.first()).map_or(best.order, |c| c.order);
+    let because = because_of(champion, pinned.is_some(), &running, || not_timed(by_time, shapes, params, known));
+    let because = with_orders(because, disagree);
     let ties = running.iter().map(|c| c.order).filter(|order| *order != champion).collect();
     let (class, shapes) = (class.into(), shapes.to_vec());
     Champion { class, shapes, variant: Some(champion), provisional: false, because, gain: None, ties }
+}
+
+/// What a class is called before it splits, as the reason of a champion.
+pub(super) const UNDIVIDED: &str = "the champion of the undivided class";
+
+/// The reason and the ties of a champion whose class has lost shapes to others: over the shapes that are left. It stays champion, although another may be as fast
+/// or faster there: what is faster at a shape splits the class, or is named beside it.
+pub(super) fn over_rest(
+    champion: &Champion,
+    shapes: &[u32],
+    params: &SelectParams,
+    known: &SelectInputs,
+) -> (String, Vec<u32>) {
+    let is_suspect = |c: &Contender| matches!(supposed(c, &c.serves, known), Standing::Wrong | Standing::Indecisive);
+    let by_time: Vec<(f64, &Contender)> =
+        by_time(shapes, params, known).into_iter().filter(|(_, c)| !is_suspect(c)).collect();
+    let (running, disagree) = in_running(&by_time, shapes, params, known);
+    let Some(own) = running.iter().find(|c| Some(c.order) == champion.variant) else {
+        return (UNDIVIDED.into(), vec![]);
+    };
+    let is_pinned = params.pinned.get(&champion.class) == Some(&own.identity);
+    let because = because_of(own.order, is_pinned, &running, || not_timed(&by_time, shapes, params, known));
+    let ties = running.iter().map(|c| c.order).filter(|order| *order != own.order).collect();
+    (with_orders(because, disagree), ties)
 }
 
 /// The number of contenders that may be correct on a class and have no full timing there: nobody timed them, few samples showed them to be slower, or the timing

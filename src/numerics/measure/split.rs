@@ -11,7 +11,7 @@
 //! | A shape that could not be split is named with the variant that is faster there. | Nobody should take the champion for the fastest where it is not. |
 
 use super::orders::Comparison;
-use super::select::{SelectInputs, at_shape, correct_on, may_be_correct_at, shape_time};
+use super::select::{SelectInputs, UNDIVIDED, at_shape, correct_on, may_be_correct_at, over_rest, shape_time};
 use super::stats::Paired;
 use kforge_types::record::params::{
     Champion, Contender, Gain, Nomination, Nominees, Overtaken, PairsWithChampion, SelectParams, Shortlist, Stays,
@@ -139,14 +139,17 @@ fn divided(whole: &[Champion], wants: &[Want], params: &SelectParams, known: &Se
         let mut base = champion.clone();
         if let Some(heir) = heir {
             base.variant = Some(heir.winner);
-            base.because = heir.gain.reason("the champion of the undivided class");
+            base.because = heir.gain.reason(UNDIVIDED);
             base.gain = Some(heir.gain.clone());
             split = others(heir.winner);
         }
         base.shapes = without(&split);
-        if base.shapes != champion.shapes {
-            // They tied over all shapes of the class; over what is left of it, they may not.
+        if heir.is_some() {
+            // They tied with another champion.
             base.ties.clear();
+        } else if base.shapes != champion.shapes {
+            // They tied over all shapes of the class; over what is left of it, others may.
+            (base.because, base.ties) = over_rest(champion, &base.shapes, params, known);
         }
         out.push(base);
         out.extend(split.iter().map(|want| Champion {
@@ -154,7 +157,7 @@ fn divided(whole: &[Champion], wants: &[Want], params: &SelectParams, known: &Se
             shapes: vec![want.shape],
             variant: Some(want.winner),
             provisional: false,
-            because: want.gain.reason("the champion of the undivided class"),
+            because: want.gain.reason(UNDIVIDED),
             gain: Some(want.gain.clone()),
             ties: want.ties.clone(),
         }));
@@ -373,6 +376,32 @@ mod tests {
         assert_eq!(ties(&known), [("0".to_string(), Some(0), vec![1])]);
         pair(&mut known, (1, 0, 2), 0.96, 0.001);
         assert_eq!(ties(&known), [("0".to_string(), Some(0), vec![]), ("0@2".into(), Some(1), vec![])]);
+    }
+
+    #[test]
+    fn a_class_that_a_split_reduced_counts_ties_over_the_shapes_that_it_still_has() {
+        let (mut params, mut known) = timed(&[&[100.0, 100.0], &[104.0, 96.0], &[100.2, 100.1]]);
+        pair(&mut known, (1, 0, 1), 1.04, 0.001);
+        pair(&mut known, (1, 0, 2), 0.96, 0.05);
+        pair(&mut known, (2, 0, 1), 1.002, 0.001);
+        pair(&mut known, (2, 0, 2), 1.001, 0.001);
+        let base = |params: &SelectParams, known: &SelectInputs| {
+            let champion = select(params, known).champions.remove(0);
+            (champion.shapes, champion.variant, champion.because, champion.ties)
+        };
+        let told = |n: u32| format!("first declared of {n} variants that tie for fastest");
+        assert_eq!(base(&params, &known), (vec![0, 1, 2], Some(0), told(3), vec![1, 2]));
+        // Variant 1 gets a shape, and is slower at the other.
+        pair(&mut known, (1, 0, 2), 0.96, 0.001);
+        assert_eq!(base(&params, &known), (vec![0, 1], Some(0), told(2), vec![2]));
+        params.pinned.insert("0".into(), "v2".into());
+        let of_pin = "pinned in kforge.lock, among 2 variants that tie for fastest".to_string();
+        assert_eq!(base(&params, &known), (vec![0, 1], Some(2), of_pin, vec![0]));
+        // Where another is faster at what is left, the champion of the class stays, and ties with nobody.
+        params.pinned.clear();
+        let whole = select(&params, &known).champions.remove(0);
+        pair(&mut known, (2, 0, 1), 0.97, 0.001);
+        assert_eq!(over_rest(&whole, &[0, 1], &params, &known), (UNDIVIDED.to_string(), vec![]));
     }
 
     #[test]

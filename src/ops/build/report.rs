@@ -16,7 +16,9 @@ use crate::session::{Opened, Session};
 use kforge_engine::{Blobs, BuildOutcome, InputRef, Source};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
-use kforge_pipeline::report::provenance::BuiltReport;
+use kforge_pipeline::report::assemble::types_of;
+use kforge_pipeline::report::not_built::NotBuiltReport;
+use kforge_pipeline::report::provenance::{BuiltReport, TriedReport};
 use kforge_pipeline::report::savings::MethodPairs;
 use kforge_pipeline::report::versus::PairsRead;
 use kforge_pipeline::report::{self, Names, Report, StepView};
@@ -24,7 +26,7 @@ use kforge_project::workspace::Workspace;
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model::Package;
-use kforge_types::record::{FORMAT_VERSION, SourcePlace, StepKind};
+use kforge_types::record::{FORMAT_VERSION, Outcome, SourcePlace, StepKind};
 
 /// Why there is no report to show.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +116,7 @@ pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
 }
 
 /// The build that a report is of.
-pub fn built(session: &Session, opened: &Opened, asked: &LastRequest) -> BuiltReport {
+pub fn built(session: &Session, opened: &Opened, asked: &LastRequest, outcome: &BuildOutcome) -> BuiltReport {
     let (commit, dirty) = session.git().and_then(|git| git.state(&opened.workspace.root)).unzip();
     // A clock before 1970 or far in the future gives no meaningful time.
     let at = jiff::Timestamp::try_from(SystemTime::now()).map(|now| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
@@ -127,6 +129,7 @@ pub fn built(session: &Session, opened: &Opened, asked: &LastRequest) -> BuiltRe
         interrupted: false,
         selected: asked.selected(),
         toolchains: pinned(&opened.workspace),
+        tried: tried(outcome),
     }
 }
 
@@ -174,6 +177,48 @@ pub fn add_earlier(opened: &Opened, ready: &Ready<'_>, outcome: &BuildOutcome, r
         };
         report::earlier::carry(report, &before, &is_edited);
     }
+}
+
+/// Adds to each kernel on a target that the build did not get to because of a failure which failure that is, and what the build before knew. An interrupted build
+/// might have got to it.
+pub fn add_not_built(opened: &Opened, outcome: &BuildOutcome, report: &mut Report) {
+    if outcome.interrupted {
+        return;
+    }
+    let failed = |id: &str| outcome.step(id).is_some_and(|done| matches!(done.outcome, Outcome::Failed(_)));
+    let mut all: HashMap<[&str; 4], NotBuiltReport> = HashMap::new();
+    for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
+        let Outcome::Skipped(root) = &done.outcome else { continue };
+        let (step, stopped) = match (&outcome.stopped_by, failed(root)) {
+            (_, true) => (root.clone(), false),
+            (Some(step), false) if done.stopped => (step.clone(), true),
+            _ => continue,
+        };
+        let labels = &node.labels;
+        let (Some(kernel), Some(target)) = (&labels.kernel, &labels.target) else { continue };
+        let types = labels.types.as_deref().or(labels.variant.as_deref().map(types_of)).unwrap_or_default();
+        let why = || NotBuiltReport { step, stopped, last: None };
+        all.entry([&labels.package, kernel, target, types]).or_insert_with(why);
+    }
+    if !all.is_empty() {
+        report::not_built::add(report, stored(opened).as_ref(), &|place| all.get(&place).cloned());
+    }
+}
+
+/// What had changed at steps that failed: a later change of the same field to something else is an edit, and the same one is not.
+fn tried(outcome: &BuildOutcome) -> Vec<TriedReport> {
+    let mut all: Vec<TriedReport> = vec![];
+    for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
+        let because = done.because.first().filter(|_| matches!(done.outcome, Outcome::Failed(_)));
+        let Some((field, after)) = because.and_then(|of| Some((of.why.field.clone()?, of.why.after.clone()))) else {
+            continue;
+        };
+        let one = TriedReport { kind: node.kind.name().into(), field, after };
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
 }
 
 /// The stored report, if there is one that can be read.

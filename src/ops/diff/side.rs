@@ -132,7 +132,8 @@ impl<'a, 'p> Plan<'a, 'p> {
         let mut found = SideFound {
             state: state.into(),
             variant: label.into(),
-            champion_of: seat.champions.iter().filter(|(_, l)| l == label).map(|(class, _)| class.clone()).collect(),
+            champion_of: seat.champions_of(label).map(|of| of.class.clone()).collect(),
+            selected: seat.champions_of(label).map(|of| of.how).next().unwrap_or_default(),
             ..SideFound::default()
         };
         let compile = self.steps_of(of, label).find(|(node, _)| node.kind == StepKind::Compile);

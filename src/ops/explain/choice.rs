@@ -114,8 +114,8 @@ impl Inputs<'_, '_> {
         self.shapes.get(at as usize).cloned().unwrap_or_default()
     }
 
-    /// The judgement that counts: the emulator's only if the target has none.
-    fn judgement(&self, order: u32, at: u32) -> Option<Judgement> {
+    /// The judgement that counts, and whether it is the emulator's, which counts only if the target has none.
+    fn judgement(&self, order: u32, at: u32) -> Option<(Judgement, bool)> {
         let of = |kind: &str| {
             let name = format!("{kind}:{order}:{at}");
             let mut found = self.input::<Judgement>(&name)?;
@@ -125,13 +125,13 @@ impl Inputs<'_, '_> {
             Some(found)
         };
         match of("judgement") {
-            Some(decided) if matches!(decided.verdict, Verdict::Pass | Verdict::Fail(_)) => Some(decided),
-            unknown => of("emulated").or(unknown),
+            Some(decided) if matches!(decided.verdict, Verdict::Pass | Verdict::Fail(_)) => Some((decided, false)),
+            unknown => of("emulated").map(|found| (found, true)).or(unknown.map(|found| (found, false))),
         }
     }
 
     fn verdict(&self, order: u32, at: u32) -> Option<Verdict> {
-        self.judgement(order, at).map(|found| found.verdict)
+        self.judgement(order, at).map(|(found, _)| found.verdict)
     }
 
     fn time(&self, order: u32, at: u32) -> Option<f64> {
@@ -152,8 +152,9 @@ impl Inputs<'_, '_> {
             // The shape tells nothing, and others do.
             Some(Verdict::Unknown(Unknown::Indecisive(_))) if passes => None,
             verdict => {
-                let finding = self.judgement(order, *at).and_then(|found| found.finding);
-                Some(HeldBack { shape: self.shape(*at), verdict, finding })
+                let (finding, on_cpu) =
+                    self.judgement(order, *at).map_or((None, false), |(found, on_cpu)| (found.finding, on_cpu));
+                Some(HeldBack { shape: self.shape(*at), verdict, finding, on_cpu })
             }
         });
         let both =

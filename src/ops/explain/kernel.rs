@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::choice::choices;
 use crate::session::build::{Packages, Ready};
+use crate::session::places::Places;
 use kforge_engine::{Blobs, Done, Node, ReadyResult, Source};
 use kforge_pipeline::plan::kernels::Selected;
 use kforge_pipeline::report::baselines::BaselineReport;
-use kforge_pipeline::report::kernel::{KernelDocument, ReadsDocument, SeatDocument};
+use kforge_pipeline::report::kernel::{KernelDocument, ReadsDocument, SeatDocument, WrongDocument};
 use kforge_pipeline::report::provenance::{self, ObservedReport};
 use kforge_types::model::bound::Reference;
 use kforge_types::model::{Arch, CudaSpec, Language, ToolchainSpec, TorchSpec};
+use kforge_types::record::params::Judgement;
 use kforge_types::record::spec::Tree;
-use kforge_types::record::{FORMAT_VERSION, StepKind};
+use kforge_types::record::{FORMAT_VERSION, StepKind, StepResult, Verdict};
 
 /// What is known of a kernel of that name, for each package that has one with steps in the plan.
 pub(super) fn kernels(packages: &Packages, ready: &Ready<'_>, known: &ReadyResult, name: &str) -> Vec<KernelDocument> {
@@ -54,15 +56,47 @@ fn seat(packages: &Packages, ready: &Ready<'_>, known: &ReadyResult, node: &Node
             .filter(|(node, _)| is_its(node, &selected))
             .filter_map(|(_, done)| done.as_ref()?.evidence.as_ref()),
     );
+    let choices = choices(ready, known, &node.id).unwrap_or_default();
     Some(SeatDocument {
         reads: reads(packages, ready, known, (node, &selected), &observed),
         target: selected.target.clone(),
         types: selected.choice.label.clone(),
         select: node.id.clone(),
-        choices: choices(ready, known, &node.id).unwrap_or_default(),
+        wrong: choices.is_empty().then(|| wrong(ready, known, &selected)).flatten(),
+        choices,
         last_build: vec![],
+        last_failures: vec![],
+        not_built: None,
         baselines: baselines(ready, known, &selected),
         observed,
+    })
+}
+
+/// The wrong variants of a selection without a result; none if no variant is known to be wrong.
+fn wrong(ready: &Ready<'_>, known: &ReadyResult, selected: &Selected) -> Option<WrongDocument> {
+    let judges = |node: &Node| node.kind == StepKind::Judge && node.labels.method.is_none() && is_its(node, selected);
+    let judged: Vec<(&Node, &StepResult)> = (known.steps.iter().filter(|(node, _)| judges(node)))
+        .filter_map(|(node, done)| Some((node, done.as_ref()?.result.as_ref()?)))
+        .collect();
+    let fails = |result: &StepResult| matches!(result.verdict, Some(Verdict::Fail(_)));
+    let of = |label: &str| -> Vec<(&Node, &StepResult)> {
+        judged.iter().filter(|(node, _)| node.labels.variant.as_deref() == Some(label)).copied().collect()
+    };
+    let variants: Vec<Vec<(&Node, &StepResult)>> = selected.builds.iter().map(|build| of(&build.label)).collect();
+    let (first, result) = *variants.iter().flatten().find(|(_, result)| fails(result))?;
+    let document = result.outputs.get("judgement").and_then(|digest| ready.leaves.get(digest).ok().flatten());
+    let judgement = document.and_then(|bytes| serde_json::from_slice::<Judgement>(&bytes).ok());
+    let nodes: Vec<&Node> = known.steps.iter().map(|(node, _)| node).collect();
+    let verdict = Places::of_steps(&nodes, &ready.journal, &*ready.leaves).verdict(&first.id, result.verdict.clone()?);
+    let Verdict::Fail(why) = verdict else { return None };
+    Some(WrongDocument {
+        variants: variants.len() as u64,
+        wrong: variants.iter().filter(|judged| judged.iter().any(|(_, result)| fails(result))).count() as u64,
+        untried: variants.iter().filter(|judged| judged.is_empty()).count() as u64,
+        variant: first.labels.variant.clone()?,
+        shape: first.labels.shape.clone()?,
+        why,
+        finding: judgement.and_then(|judgement| judgement.finding),
     })
 }
 

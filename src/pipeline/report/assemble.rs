@@ -237,7 +237,7 @@ fn stray(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
 }
 
 /// The part of a variant's label that names types. Types come first, and their values are dtypes.
-fn types_of(label: &str) -> &str {
+pub fn types_of(label: &str) -> &str {
     let is_type =
         |part: &str| part.split_once('=').is_some_and(|(_, v)| v.parse::<kforge_types::model::DType>().is_ok());
     let end = label.split(',').take_while(|p| is_type(p)).map(|p| p.len() + 1).sum::<usize>();
@@ -343,6 +343,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, pairs
     }
     let overtaken = selection.overtaken.iter().map(|o| OvertakenReport::of(o, shape(o.shape), variant(o.by)));
     report.overtaken.extend(overtaken);
+    report.wrong_on_cpu = selection.wrong_on_cpu.len() as u64;
     let champions = report.champions.iter().filter(|c| c.variant.is_some()).count() as u64;
     report.variants =
         (names.variants.len() as u64, champions.min(1) + selection.frontier.len() as u64, selection.wrong.len() as u64);

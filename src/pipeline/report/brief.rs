@@ -9,6 +9,7 @@ use super::duration::duration;
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
 use super::legend;
+use super::not_built::LastReport;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::rounds_text;
 use super::text::variant;
@@ -47,7 +48,7 @@ pub fn brief(report: &Report) -> String {
         write_package(&mut out, package, report.has_failed());
     }
     write_notes(&mut out, report);
-    for (kernel, target) in report.packages.iter().flat_map(seats).filter(|(_, target)| is_failed(target)) {
+    for (kernel, target) in report.packages.iter().flat_map(seats).filter(|(_, target)| target.has_failed()) {
         write_failed(&mut out, kernel, target);
     }
     let mut shapes = report.packages.iter().flat_map(seats).flat_map(|(_, target)| &target.shapes).peekable();
@@ -61,7 +62,7 @@ pub fn brief(report: &Report) -> String {
 pub fn failed(report: &Report) -> Vec<Failed> {
     let mut out: Vec<Failed> = vec![];
     for package in &report.packages {
-        for (kernel, target) in seats(package).filter(|(_, target)| is_failed(target)) {
+        for (kernel, target) in seats(package).filter(|(_, target)| target.has_failed()) {
             let (package, kernel, target) = (package.name.clone(), kernel.name.clone(), target.target.clone());
             let failed = Failed { package, kernel, target };
             if !out.contains(&failed) {
@@ -75,11 +76,6 @@ pub fn failed(report: &Report) -> Vec<Failed> {
 /// The kernels of a package on their targets.
 fn seats(package: &PackageReport) -> impl Iterator<Item = (&KernelReport, &TargetReport)> {
     package.kernels.iter().flat_map(|kernel| kernel.targets.iter().map(move |target| (kernel, target)))
-}
-
-/// Whether a variant is wrong, or a step failed.
-fn is_failed(target: &TargetReport) -> bool {
-    !target.failed.is_empty() || target.shapes.iter().any(|shape| matches!(shape.verdict, Verdict::Fail(_)))
 }
 
 /// The name of a kernel, with its types.
@@ -97,7 +93,7 @@ fn write_package(out: &mut String, package: &PackageReport, has_failed: bool) {
         let _ = writeln!(out, "  operator {}: {}", operator.name, paint(style, &why));
     }
     let rows: Vec<[(String, String); 5]> = seats(package)
-        .filter(|(_, target)| !is_failed(target))
+        .filter(|(_, target)| !target.has_failed())
         .map(|(kernel, target)| cells(kernel, target, has_failed))
         .collect();
     let width = |column: usize| {
@@ -123,7 +119,10 @@ fn cells(kernel: &KernelReport, target: &TargetReport, has_failed: bool) -> [(St
         (text, styled)
     };
     let on = target.target.clone();
-    let (champions, style) = champions(target);
+    let (champions, style) = match &target.not_built {
+        Some(not_built) => (not_built.last.as_ref().map_or_else(String::new, LastReport::line), DIM),
+        None => champions(target),
+    };
     [
         plain(name(kernel, target), BOLD),
         (on.clone(), on),
@@ -140,6 +139,9 @@ fn verdict(target: &TargetReport, has_failed: bool) -> (String, String) {
     let passed = number(|shape| shape.verdict == Verdict::Pass);
     let open = number(|shape| matches!(shape.verdict, Verdict::Unknown(_)));
     let (text, style) = match (passed, open) {
+        _ if target.not_built.is_some() => ("not built".to_string(), OPEN),
+        // The emulator decides nothing on a device.
+        (0, 0) if target.is_wrong_on_cpu() => ("unknown".to_string(), OPEN),
         (0, 0) if target.machine.is_empty() => ("no result".to_string(), OPEN),
         (0, 0) => ("compiled".to_string(), DIM),
         (_, 0) if target.is_cut_short(has_failed) => {
@@ -250,6 +252,9 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
     if let Some(why) = &target.stale {
         out.push(("stale", BAD, why.clone()));
     }
+    if let Some(not_built) = &target.not_built {
+        out.push(("not built", OPEN, not_built.line()));
+    }
     for shape in target.shapes.iter().filter(|shape| !target.has_failure_of(shape)) {
         if let Verdict::Unknown(why) = &shape.verdict {
             out.push(("unknown", OPEN, why.to_string()));
@@ -266,7 +271,8 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
     }
     for champion in &target.champions {
         // What failed or is unavailable has a line of its own, which says more.
-        if champion.variant.is_none() && !is_failed(target) && target.unavailable.is_empty() {
+        let is_said = !target.unavailable.is_empty() && !target.is_wrong_on_cpu();
+        if champion.variant.is_none() && !target.has_failed() && !is_said {
             out.push(("no champion", BAD, champion.because.clone()));
         }
         out.extend(target.not_confirmed(champion).into_iter().map(|line| ("warning", OPEN, line)));
@@ -323,6 +329,7 @@ fn shapes_of(wrong: &[&ShapeReport]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::document::RooflineReport;
+    use super::super::not_built::NotBuiltReport;
     use super::*;
     use kforge_types::record::Unknown;
     use kforge_types::record::profile::{Achieved, Roofline, Share};
@@ -427,6 +434,50 @@ mod tests {
         let said = told(vec![("open", open)]);
         assert!(said.contains("unavailable open on cpu: Triton's interpreter needs numpy"), "{said}");
         assert!(!said.contains("  no champion open"), "{said}");
+    }
+
+    #[test]
+    fn what_a_build_did_not_get_to_is_not_built_and_has_its_last_result() {
+        let last = LastReport {
+            at: None,
+            champions: vec!["V=2".into()],
+            provisional: false,
+            failed: false,
+            passed: 2,
+            unknown: 0,
+            by: String::new(),
+        };
+        let not_built = |last| TargetReport {
+            target: "h200".into(),
+            not_built: Some(NotBuiltReport { step: "p/wrong/judge".into(), stopped: true, last }),
+            ..TargetReport::default()
+        };
+        let mut wrong = passed("V=1");
+        wrong.shapes[0].verdict = Verdict::Fail("`y` is wrong".into());
+        let said = told(vec![("wrong", wrong), ("a", not_built(Some(last))), ("b", not_built(None))]);
+        let lines = [
+            "p",
+            "  a  h200  not built  last known: pass, V=2",
+            "  b  h200  not built",
+            "  not built a on h200, b on h200: the build stopped at `p/wrong/judge`",
+            "  fail wrong on cpu: 1 variant is wrong at short",
+        ];
+        assert_eq!(said, lines.join("\n") + "\n");
+    }
+
+    #[test]
+    fn what_only_the_emulator_found_wrong_is_unknown_on_a_device_and_the_reason_is_told() {
+        let mut open = passed("V=1");
+        (open.champions[0].variant, open.shapes) = (None, vec![]);
+        open.champions[0].because = "every variant that serves it is wrong on `cpu`".into();
+        open.unavailable = vec![("verify".into(), 2, "no device".into())];
+        (open.variants, open.wrong_on_cpu) = ((2, 0, 0), 2);
+        let said = told(vec![("k", open.clone())]);
+        assert!(said.contains("  k  cpu  unknown  no champion\n"), "{said}");
+        assert!(said.contains("  no champion k on cpu: every variant that serves it is wrong on `cpu`\n"), "{said}");
+        open.wrong_on_cpu = 1;
+        let said = told(vec![("k", open)]);
+        assert!(said.contains("  k  cpu  no result  no champion\n") && !said.contains("  no champion k"), "{said}");
     }
 
     #[test]

@@ -59,9 +59,6 @@ pub struct Choice {
 impl Chosen {
     /// The champions of a kernel on a target for one choice of types, in a report.
     pub fn of(report: &Report, package: &str, kernel: &str, (target, types): (&str, &str)) -> Vec<Chosen> {
-        let packages = report.packages.iter().filter(|of| of.name == package);
-        let kernels = packages.flat_map(|of| &of.kernels).filter(|of| of.name == kernel);
-        let targets = kernels.flat_map(|of| &of.targets).filter(|of| of.target == target && of.types == types);
         let last = |of: &TargetReport, champion: &ChampionReport| Chosen {
             class: champion.class.clone(),
             stands_for: stands_for(of.per.as_deref(), &champion.class),
@@ -69,6 +66,7 @@ impl Chosen {
             provisional: champion.provisional,
             because: champion.because.clone(),
         };
+        let targets = report.at(package, kernel, target, types);
         targets.flat_map(|of| of.champions.iter().map(move |champion| last(of, champion))).collect()
     }
 
@@ -96,6 +94,11 @@ impl Choice {
         let undecided = serving().filter(open).count() as u64;
         if undecided > 0 {
             lines.push(format!("a verdict on {}, unknown so far", count(undecided, "variant")));
+        }
+        let on_cpu = serving().filter(|rival| rival.held_back.as_ref().is_some_and(|held| held.on_cpu)).count() as u64;
+        if self.chosen.champion.is_none() && on_cpu > 0 {
+            lines
+                .push(format!("a verdict of the device on {}: only `cpu` has judged so far", count(on_cpu, "variant")));
         }
         let close = |rival: &&Rival| {
             let is_open = |pair: &Compared| pair.answer() == Paired::Undecided && pair.interval.0 <= 0.0;
@@ -155,6 +158,9 @@ pub struct HeldBack {
     /// For a failure: the finding that decides it; none if only values are wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finding: Option<FindingKind>,
+    /// Whether the verdict is that of `cpu`, because the device that is the target has none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_cpu: bool,
 }
 
 /// A comparison by pairs of a rival with the champion at a shape. The shares are the rival's time over the champion's, minus one.
@@ -186,10 +192,11 @@ impl Rival {
         if !self.serves {
             return "does not serve every shape of the class".into();
         }
-        if let Some(HeldBack { shape, verdict, finding }) = &self.held_back {
+        if let Some(HeldBack { shape, verdict, finding, on_cpu }) = &self.held_back {
+            let on_cpu = if *on_cpu { " on `cpu`" } else { "" };
             return match verdict {
                 Some(Verdict::Fail(why)) => {
-                    format!("{} at {shape}: {why}", word(finding.and_then(FindingKind::not_run)))
+                    format!("{}{on_cpu} at {shape}: {why}", word(finding.and_then(FindingKind::not_run)))
                 }
                 Some(verdict) => format!("{verdict}, at {shape}"),
                 None => format!("not verified at {shape}"),
@@ -271,11 +278,13 @@ mod tests {
 
     #[test]
     fn each_rival_is_told_by_what_decided_against_it() {
-        let held = |verdict: Option<Verdict>| Some(HeldBack { shape: "odd".into(), verdict, finding: None });
+        let held =
+            |verdict: Option<Verdict>| Some(HeldBack { shape: "odd".into(), verdict, finding: None, on_cpu: false });
         let raised = HeldBack {
             shape: "odd".into(),
             verdict: Some(Verdict::Fail("ValueError: no, at k.py:3".into())),
             finding: Some(FindingKind::Raised),
+            on_cpu: false,
         };
         let paired = |low, orders_disagree| {
             vec![Compared {
@@ -333,6 +342,31 @@ mod tests {
             "    the only variant  correct; not timed",
             "    A=11  correct; tied for fastest before these pairs; in pairs at big: slower, +1.8 % [+1.2, +2.5]",
             "    would change it: a verdict on 2 variants, unknown so far",
+        ];
+        assert_eq!(plain, lines.join("\n") + "\n");
+    }
+
+    #[test]
+    fn what_only_the_emulator_found_wrong_is_told_as_that() {
+        let verdict = Some(Verdict::Fail("`y` is wrong".into()));
+        let held_back = Some(HeldBack { shape: "odd".into(), verdict, finding: None, on_cpu: true });
+        let choice = Choice {
+            chosen: Chosen {
+                class: "all".into(),
+                stands_for: String::new(),
+                champion: None,
+                provisional: true,
+                because: "every variant that serves it is wrong on `cpu`".into(),
+            },
+            overtaken: vec![],
+            time: None,
+            rivals: vec![Rival { held_back, ..rival("A=1") }],
+        };
+        let plain = anstream::adapter::strip_str(&text(&[choice])).to_string();
+        let lines = [
+            "  champion: none  (every variant that serves it is wrong on `cpu`)",
+            "    A=1  wrong on `cpu` at odd: `y` is wrong",
+            "    would change it: a verdict of the device on 1 variant: only `cpu` has judged so far",
         ];
         assert_eq!(plain, lines.join("\n") + "\n");
     }

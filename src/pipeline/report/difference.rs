@@ -53,12 +53,36 @@ pub struct DiffSide {
     pub variant: String,
     /// The classes of shapes for which it is the champion.
     pub champion_of: Vec<String>,
+    /// How it was selected as champion.
+    #[serde(default, skip_serializing_if = "SelectedHow::is_plain")]
+    pub selected: SelectedHow,
     /// Its verdicts together.
     pub verdict: SideVerdict,
     /// The first of its failures: a step without a result, or else the first shape with a failing verdict in the order of the operator.
     pub failure: Option<SideFailure>,
     /// What is not known of it.
     pub missing: Vec<Missing>,
+}
+
+/// How a champion was selected.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct SelectedHow {
+    /// Whether it is provisional: selected without measurements.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub provisional: bool,
+    /// Whether the last build selected it, and a build now would have to select again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last_build: bool,
+    /// Whether other variants of the kernel failed in that build, so that it was selected among the correct ones only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_correct: bool,
+}
+
+impl SelectedHow {
+    /// Whether there is nothing to say.
+    fn is_plain(&self) -> bool {
+        *self == SelectedHow::default()
+    }
 }
 
 /// The verdicts on a side at all shapes together.
@@ -174,6 +198,8 @@ pub struct SideFound {
     pub variant: String,
     /// The classes of shapes for which it is the champion.
     pub champion_of: Vec<String>,
+    /// How it was selected.
+    pub selected: SelectedHow,
     /// Every file that its source can reach; none if the contents are no longer stored.
     pub files: BTreeMap<String, Option<Vec<u8>>>,
     /// The settings of its compilation.
@@ -251,6 +277,7 @@ pub fn difference(seat: DiffSeat, a: SideFound, b: SideFound, mut pairs: PairsFo
             state: of.state,
             variant: of.variant,
             champion_of: of.champion_of,
+            selected: of.selected,
             missing: of.missing,
         }
     };

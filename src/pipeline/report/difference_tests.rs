@@ -153,6 +153,24 @@ fn functions_are_matched_by_their_names_and_counted_side_by_side() {
 }
 
 #[test]
+fn a_champion_is_told_with_how_it_was_selected() {
+    let told = |classes: &[&str], provisional, last_build, of_correct| {
+        let selected = SelectedHow { provisional, last_build, of_correct };
+        let champion_of = classes.iter().map(ToString::to_string).collect();
+        let a = SideFound { champion_of, selected, ..found("VEC=4", "same\n") };
+        let document = difference(seat(), a, found("VEC=1", "same\n"), [].into());
+        let line = plain(&document).lines().find(|line| line.starts_with("  A")).unwrap().to_string();
+        (line, serde_json::to_value(&document).unwrap()["a"].get("selected").is_some())
+    };
+    let all = &["all"];
+    assert_eq!(told(all, false, false, false), ("  A  VEC=4  champion".into(), false));
+    assert_eq!(told(all, true, false, false), ("  A  VEC=4  champion (provisional)".into(), true));
+    assert_eq!(told(all, false, true, false), ("  A  VEC=4  champion (in the last build)".into(), true));
+    let partly = "  A  VEC=4  champion of big, odd (provisional; of the correct variants, in the last build)";
+    assert_eq!(told(&["big", "odd"], true, true, true), (partly.into(), true));
+}
+
+#[test]
 fn pairs_come_before_the_ratio_of_medians_and_what_is_missing_is_said() {
     let a = SideFound {
         champion_of: vec!["all".into()],

@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use super::difference::{DiffDocument, DiffSide, FunctionDiff, RatioReport, SettingDiff, ShapeDiff, SideFailure};
+use super::difference::{
+    DiffDocument, DiffSide, FunctionDiff, RatioReport, SelectedHow, SettingDiff, ShapeDiff, SideFailure,
+};
 use super::document::TimeReport;
 use super::duration::duration;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
@@ -32,14 +34,26 @@ pub fn heading(found: &DiffDocument) -> String {
         let DiffSide { state, champion_of, .. } = of;
         let champion = match champion_of.as_slice() {
             [] => None,
-            [all] if all == "all" => Some("champion".to_string()),
-            classes => Some(format!("champion of {}", classes.join(", "))),
+            [all] if all == "all" => Some(format!("champion{}", selected(of.selected))),
+            classes => Some(format!("champion of {}{}", classes.join(", "), selected(of.selected))),
         };
         let parts: Vec<String> = champion.into_iter().chain((!is_of_one).then(|| state.clone())).collect();
         let about = if parts.is_empty() { String::new() } else { format!("  {}", paint(DIM, &parts.join(", "))) };
         let _ = writeln!(out, "  {side}  {}{about}", variant(&of.variant));
     }
     out
+}
+
+/// How a champion was selected, behind the word: ` (provisional; of the correct variants, in the last build)`.
+fn selected(how: SelectedHow) -> String {
+    let among = match (how.of_correct, how.last_build) {
+        (true, true) => Some("of the correct variants, in the last build"),
+        (true, false) => Some("of the correct variants"),
+        (false, true) => Some("in the last build"),
+        (false, false) => None,
+    };
+    let parts: Vec<&str> = how.provisional.then_some("provisional").into_iter().chain(among).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
 /// The differences of the sources, in the unified format.

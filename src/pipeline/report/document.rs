@@ -9,6 +9,7 @@ use super::classes::{OvertakenReport, stands_for};
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
 use super::messages::MessageReport;
+use super::not_built::NotBuiltReport;
 use super::provenance::{BuiltReport, ObservedReport, SelectedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
@@ -137,6 +138,12 @@ pub struct TargetReport {
     pub verdicts: VerdictCounts,
     /// Counts of variants: all, correct, wrong.
     pub variants: (u64, u64, u64),
+    /// The number of variants that are wrong on `cpu`, for a device that has not shown them to be wrong itself.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub wrong_on_cpu: u64,
+    /// Set if the build did not get to it because of a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_built: Option<NotBuiltReport>,
     /// Set if the build ended at a failure before every variant was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untried: Option<UntriedReport>,
@@ -452,6 +459,11 @@ pub struct SpreadReport {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
@@ -566,10 +578,11 @@ impl Report {
         self.packages.iter().flat_map(|package| [package.verdicts, targets(package)]).sum()
     }
 
-    /// The report of a build that did not complete, without kernels that have no results.
+    /// The report of a build that did not complete, without kernels that have no results and no reason for that.
     pub fn begun(mut self) -> Report {
         for package in &mut self.packages {
-            package.kernels.iter_mut().for_each(|kernel| kernel.targets.retain(TargetReport::is_begun));
+            let stays = |target: &TargetReport| target.is_begun() || target.not_built.is_some();
+            package.kernels.iter_mut().for_each(|kernel| kernel.targets.retain(stays));
             package.kernels.retain(|kernel| !kernel.targets.is_empty());
         }
         let is_wrong = |package: &PackageReport| package.operators.iter().any(|o| o.verdict != Verdict::Pass);
@@ -579,22 +592,45 @@ impl Report {
 
     /// Whether a step failed, or a result is wrong.
     pub fn has_failed(&self) -> bool {
-        let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_));
-        let target = |t: &TargetReport| !t.failed.is_empty() || t.shapes.iter().any(|s| is_wrong(&s.verdict));
         self.packages.iter().any(|package| {
-            package.operators.iter().any(|o| is_wrong(&o.verdict))
-                || package.kernels.iter().flat_map(|k| &k.targets).any(target)
+            package.operators.iter().any(|o| matches!(o.verdict, Verdict::Fail(_)))
+                || package.kernels.iter().flat_map(|k| &k.targets).any(TargetReport::has_failed)
         })
+    }
+
+    /// A kernel on a target for one choice of types, as far as the report has it.
+    pub fn at<'r>(
+        &'r self,
+        package: &'r str,
+        kernel: &'r str,
+        target: &'r str,
+        types: &'r str,
+    ) -> impl Iterator<Item = &'r TargetReport> {
+        let packages = self.packages.iter().filter(move |of| of.name == package);
+        let kernels = packages.flat_map(|of| &of.kernels).filter(move |of| of.name == kernel);
+        kernels.flat_map(|of| &of.targets).filter(move |of| of.target == target && of.types == types)
     }
 }
 
 impl TargetReport {
+    /// Whether a variant is wrong, or a step failed.
+    pub fn has_failed(&self) -> bool {
+        !self.failed.is_empty() || self.shapes.iter().any(|shape| matches!(shape.verdict, Verdict::Fail(_)))
+    }
+
     /// Whether a variant is wrong at any shape.
     pub fn fails(&self, variant: &str) -> bool {
         self.shapes.iter().any(|s| s.variant == variant && matches!(s.verdict, Verdict::Fail(_)))
     }
 
-    fn is_begun(&self) -> bool {
+    /// Whether every variant is wrong, at least one of them on `cpu` only, so that nothing is known of the device.
+    pub(super) fn is_wrong_on_cpu(&self) -> bool {
+        let (all, _, wrong) = self.variants;
+        self.wrong_on_cpu > 0 && wrong + self.wrong_on_cpu >= all
+    }
+
+    /// Whether the build has any result of it.
+    pub(super) fn is_begun(&self) -> bool {
         let TargetReport { champions, shapes, machine, failed, unavailable, rounds, search, .. } = self;
         !(champions.is_empty()
             && shapes.is_empty()

@@ -8,9 +8,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::baselines::{self, BaselineReport};
-use super::choice::{self, Choice, Chosen};
+use super::choice::{self, Choice, Chosen, Rival};
+use super::failure::FailureReport;
+use super::not_built::NotBuiltReport;
 use super::provenance::{self, ObservedReport};
+use super::text::variant;
+use super::wrong::word;
 use kforge_foundation::base::count;
+use kforge_types::record::FindingKind;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -49,6 +54,15 @@ pub struct SeatDocument {
     /// What the last build selected, if the step has no result any more: steps before it changed, or failed and have to run again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_build: Vec<Chosen>,
+    /// Its wrong variants, if the step has no result yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<WrongDocument>,
+    /// Its steps that failed in the last build, if the step that selects has no result yet. Failures are not stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_failures: Vec<FailureReport>,
+    /// Why the last build has no result of it, or no verdict on it, if the step that selects has no result yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_built: Option<NotBuiltReport>,
     /// Baselines beside its champions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<BaselineReport>,
@@ -57,6 +71,85 @@ pub struct SeatDocument {
     pub observed: Vec<ObservedReport>,
     /// What the selection follows from.
     pub reads: ReadsDocument,
+}
+
+/// The wrong variants of a kernel for which nothing is selected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct WrongDocument {
+    /// The number of its variants.
+    pub variants: u64,
+    /// Those that are wrong.
+    pub wrong: u64,
+    /// Those without any verdict.
+    pub untried: u64,
+    /// The first of those that are wrong, in declared order.
+    pub variant: String,
+    /// The first shape at which it is wrong.
+    pub shape: String,
+    /// Why.
+    pub why: String,
+    /// The finding that decides it; none if only values are wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finding: Option<FindingKind>,
+}
+
+impl WrongDocument {
+    /// Why nothing is selected: `: 1 of 3 variants is wrong, 2 are not judged`.
+    fn line(&self) -> String {
+        let WrongDocument { variants, wrong, untried, .. } = *self;
+        let are = |number: u64| if number == 1 { "is" } else { "are" };
+        match (variants == wrong, untried) {
+            (true, _) if variants == 1 => "nothing is selected: the only variant is wrong".into(),
+            (true, _) => "nothing is selected: every variant is wrong".into(),
+            (false, 0) => {
+                format!("nothing is selected yet: {wrong} of {} {} wrong", count(variants, "variant"), are(wrong))
+            }
+            (false, _) => format!(
+                "nothing is selected yet: {wrong} of {} {} wrong, {untried} {} not judged",
+                count(variants, "variant"),
+                are(wrong),
+                are(untried)
+            ),
+        }
+    }
+
+    /// The first finding.
+    fn first(&self) -> String {
+        let WrongDocument { variant: label, shape, why, finding, .. } = self;
+        format!("{}  {} at {shape}: {why}", variant(label), word(finding.and_then(FindingKind::not_run)))
+    }
+}
+
+impl SeatDocument {
+    /// Whether nothing is selected because of results on this target, which a report shows.
+    fn fails(&self) -> bool {
+        let is_own = |rival: &Rival| rival.held_back.as_ref().is_some_and(|held| !held.on_cpu);
+        let lacks = |choice: &Choice| choice.chosen.champion.is_none() && choice.rivals.iter().any(is_own);
+        match self.choices.is_empty() {
+            true => self.wrong.is_some() || !self.last_failures.is_empty(),
+            false => self.choices.iter().all(lacks),
+        }
+    }
+
+    /// Why nothing is selected, as far as that is known.
+    fn write_open(&self, out: &mut String) {
+        match &self.wrong {
+            Some(wrong) => {
+                let _ = writeln!(out, "  {}", wrong.line());
+                let _ = writeln!(out, "    {}", wrong.first());
+            }
+            None => out.push_str("  nothing is selected yet\n"),
+        }
+        for failure in &self.last_failures {
+            let _ = writeln!(out, "  failed in the last build: {}", failure.line());
+        }
+        if let (Some(not_built), true) = (&self.not_built, self.last_failures.is_empty()) {
+            let _ = writeln!(out, "  no result in the last build: {}", not_built.line());
+        }
+        for last in &self.last_build {
+            let _ = writeln!(out, "  {}", last.last_line());
+        }
+    }
 }
 
 /// What a selection follows from: a change of any of it makes the selection outdated.
@@ -130,13 +223,12 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
             let types = if seat.types.is_empty() { String::new() } else { format!(" [{}]", seat.types) };
             let _ = writeln!(out, "on {}{types}, by `{}`", seat.target, seat.select);
             match seat.choices.is_empty() {
-                true => {
-                    out.push_str("  nothing is selected yet\n");
-                    for last in &seat.last_build {
-                        let _ = writeln!(out, "  {}", last.last_line());
-                    }
-                }
+                true => seat.write_open(&mut out),
                 false => out.push_str(&choice::text(&seat.choices)),
+            }
+            if seat.fails() {
+                let shows = format!("`kforge report -p {package} --kernel {name} --target {}` shows more", seat.target);
+                let _ = writeln!(out, "  {DIM}{shows}{DIM:#}");
             }
             for line in baselines::lines(&seat.baselines) {
                 let _ = writeln!(out, "  {line}");
@@ -171,6 +263,20 @@ mod tests {
     use super::super::document::{ChampionReport, KernelReport, PackageReport, Report, TargetReport};
     use super::*;
 
+    fn wrong(variants: u64, wrong: u64, untried: u64) -> WrongDocument {
+        let [variant, shape, why] = ["A=1", "s", "`y` is wrong at 0"].map(String::from);
+        WrongDocument { variants, wrong, untried, variant, shape, why, finding: None }
+    }
+
+    #[test]
+    fn where_every_variant_is_wrong_nothing_more_will_be_selected() {
+        assert_eq!(wrong(1, 1, 0).line(), "nothing is selected: the only variant is wrong");
+        assert_eq!(wrong(3, 3, 0).line(), "nothing is selected: every variant is wrong");
+        assert_eq!(wrong(3, 2, 0).line(), "nothing is selected yet: 2 of 3 variants are wrong");
+        let raised = WrongDocument { variant: String::new(), finding: Some(FindingKind::Raised), ..wrong(1, 1, 0) };
+        assert_eq!(raised.first(), "the only variant  does not run at s: `y` is wrong at 0");
+    }
+
     #[test]
     fn a_kernel_is_told_by_its_champions_and_the_number_of_its_steps() {
         let choice = Choice {
@@ -199,6 +305,9 @@ mod tests {
             select: "p/k/cpu/select".into(),
             choices,
             last_build: vec![],
+            wrong: None,
+            last_failures: vec![],
+            not_built: None,
             baselines: vec![],
             observed: vec![],
             reads: reads.clone(),
@@ -226,12 +335,26 @@ mod tests {
         let report = Report { packages, ..Report::default() };
         let last_build = Chosen::of(&report, "p", "k", ("cpu", "T=f16"));
         assert_eq!(Chosen::of(&report, "q", "k", ("cpu", "T=f16")), []);
+        let wrong = wrong(3, 1, 2);
+        let not_built = NotBuiltReport { step: "p/o/oracle".into(), stopped: false, last: None };
+        let failure = FailureReport {
+            kind: "compile".into(),
+            message: "`n` is undefined".into(),
+            variants: vec!["A=1".into()],
+            ..FailureReport::default()
+        };
         let kernel = KernelDocument {
             format_version: 1,
             package: "p".into(),
             kernel: "k".into(),
             operator: "o".into(),
-            seats: vec![seat("", vec![choice]), SeatDocument { last_build, ..seat("T=f16", vec![]) }],
+            seats: vec![
+                seat("", vec![choice]),
+                SeatDocument { last_build, ..seat("T=f16", vec![]) },
+                SeatDocument { wrong: Some(wrong), ..seat("T=f64", vec![]) },
+                SeatDocument { last_failures: vec![failure], ..seat("T=bf16", vec![]) },
+                SeatDocument { not_built: Some(not_built), ..seat("T=i8", vec![]) },
+            ],
             steps: [("compile".to_string(), 2), ("select".to_string(), 1)].into(),
             open: vec!["p/k/cpu/judge".into(), "p/k/cpu/select".into()],
         };
@@ -246,6 +369,17 @@ mod tests {
             "  nothing is selected yet",
             "  the last build selected: A=2  (provisional; the second)",
             "  the last build selected at b: none  (all are wrong)",
+            "on cpu [T=f64], by `p/k/cpu/select`",
+            "  nothing is selected yet: 1 of 3 variants is wrong, 2 are not judged",
+            "    A=1  wrong at s: `y` is wrong at 0",
+            "  `kforge report -p p --kernel k --target cpu` shows more",
+            "on cpu [T=bf16], by `p/k/cpu/select`",
+            "  nothing is selected yet",
+            "  failed in the last build: compile: `n` is undefined (1 variant)",
+            "  `kforge report -p p --kernel k --target cpu` shows more",
+            "on cpu [T=i8], by `p/k/cpu/select`",
+            "  nothing is selected yet",
+            "  no result in the last build: `p/o/oracle` failed",
             "2 steps have to run: `p/k/cpu/judge` first",
             "3 steps of this kernel: 2 compile, 1 select",
             "`kforge tree --kernel k` lists them",

@@ -31,6 +31,13 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                 let _ = writeln!(out, "* `{}` on `{}` is stale: {why}", kernel.name, target.target);
             }
         }
+        for (kernel, target) in targets() {
+            if let Some(not_built) = &target.not_built {
+                let last = not_built.last.as_ref().map_or_else(String::new, |last| format!("; {}", last.line()));
+                let why = not_built.line();
+                let _ = writeln!(out, "* `{}` on `{}` was not built: {why}{last}", kernel.name, target.target);
+            }
+        }
         for (kernel, target) in targets().filter(|(_, t)| t.accepted) {
             let _ = writeln!(out, "* `{}` on `{}`: {ACCEPTED}", kernel.name, target.target);
         }

@@ -40,6 +40,7 @@ pub mod timings;
 pub(crate) mod duration;
 mod legend;
 mod missing;
+pub mod not_built;
 mod paint;
 mod quantiles;
 mod reach;

@@ -2,7 +2,8 @@
 //! a score from verdict and time.
 //!
 //! A candidate is a kernel on a target that can be timed, represented by its champions. It is correct if the champion of each class of shapes passes at every
-//! shape of the class, and wrong if one fails or if every variant is wrong. Its speedup is the geometric mean, over the bench shapes at which both were timed,
+//! shape of the class, and wrong if one fails or if every variant is wrong. What is wrong on `cpu` only is unknown on a device, because the emulator never
+//! overrules one. Its speedup is the geometric mean, over the bench shapes at which both were timed,
 //! of the baseline's median time divided by its champion's, hot or cold as the kernel selects. The baseline itself is not a candidate. For a baseline that the
 //! manifest declares, the ratio is that of the two device times that were taken in pairs; the host time of its calls takes part in nothing.
 
@@ -259,10 +260,14 @@ fn candidate(
     against: Result<Against<'_>, String>,
     form: Form,
 ) -> CandidateScore {
-    let mut unknown = vec![];
+    let mut unknown: Vec<String> = vec![];
     let correct = correct(target);
     if correct.is_none() {
-        unknown.push("it is not verified at every shape".to_string());
+        let why = match target.is_wrong_on_cpu() {
+            true => "every variant is wrong on `cpu`, which decides nothing on a device, and no device has judged them",
+            false => "it is not verified at every shape",
+        };
+        unknown.push(why.into());
     }
     let hot = target.basis.as_ref().is_some_and(|b| b.hot);
     let mut shapes = vec![];
@@ -504,4 +509,44 @@ pub fn markdown(scores: &Scores) -> String {
         let _ = writeln!(out, "| {} |", cells.map(|c| c.replace('|', "\\|").replace('\n', " ")).join(" | "));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::{BasisReport, ChampionReport};
+    use super::*;
+
+    #[test]
+    fn what_only_the_emulator_found_wrong_has_an_unknown_score_and_says_so() {
+        let champion = ChampionReport {
+            class: "all".into(),
+            shapes: vec!["s".into()],
+            variant: None,
+            provisional: true,
+            because: String::new(),
+            versus: vec![],
+        };
+        let of = |wrong: u64, wrong_on_cpu: u64| {
+            let target = TargetReport {
+                target: "h200".into(),
+                basis: Some(BasisReport::default()),
+                champions: vec![champion.clone()],
+                variants: (2, 0, wrong),
+                wrong_on_cpu,
+                ..TargetReport::default()
+            };
+            let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
+            let package = PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() };
+            let report = Report { packages: vec![package], ..Report::default() };
+            let mut found = scores(&report, Form::Speedup, DECLARED, &[]).unwrap();
+            let of = found.candidates.remove(0);
+            (of.correct, of.unknown.first().cloned().unwrap_or_default())
+        };
+        let on_cpu =
+            "every variant is wrong on `cpu`, which decides nothing on a device, and no device has judged them";
+        assert_eq!(of(0, 2), (None, on_cpu.to_string()));
+        assert_eq!(of(1, 1), (None, on_cpu.to_string()));
+        assert_eq!(of(0, 1), (None, "it is not verified at every shape".to_string()));
+        assert_eq!(of(2, 0).0, Some(false), "the device says so itself");
+    }
 }

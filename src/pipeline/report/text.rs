@@ -79,7 +79,9 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now
     for target in &kernel.targets {
         let types = if target.types.is_empty() { String::new() } else { format!(" [{}]", target.types) };
         let _ = write!(out, "  {}{types} on {}", paint(BOLD, &kernel.name), paint(BOLD, &target.target));
-        if let Some(Told { who, what, why, untried }) = Told::of(target) {
+        if let Some(not_built) = &target.not_built {
+            let _ = write!(out, ": {}: {}", paint(OPEN, "not built"), not_built.line());
+        } else if let Some(Told { who, what, why, untried }) = Told::of(target) {
             let _ = write!(out, ": {who} {}{why}{untried}", paint(BAD, what));
         } else if let Some(untried) = target.untried.and_then(UntriedReport::alone) {
             let _ = write!(out, ": {untried}");
@@ -102,6 +104,11 @@ pub(super) fn host_launched(host: &str) -> String {
 fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now: Option<Timestamp>, detailed: bool) {
     if let Some(why) = &target.stale {
         let _ = writeln!(out, "    {}: {why}", paint(BAD, "stale"));
+    }
+    if let Some(last) = target.not_built.as_ref().and_then(|not_built| not_built.last.as_ref()) {
+        let date = last.at.as_deref().and_then(|at| at.split('T').next());
+        let date = date.map_or_else(String::new, |date| format!(", {date}"));
+        let _ = writeln!(out, "    {}", paint(DIM, &format!("{}{date}", last.line())));
     }
     if !target.observed_on.is_empty() {
         let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", observed(target, now))));
@@ -698,17 +705,24 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_for_one_reason_is_told_once_and_nothing_of_what_was_not_begun() {
+    fn what_failed_for_one_reason_is_told_once_and_of_what_was_not_begun_only_why() {
         let failed = |n: usize| (0..n).map(|i| (format!("p/k/A={i}/cpu/compile"), "cannot compile".to_string()));
         let target = TargetReport { target: "cpu".into(), failed: failed(12).collect(), ..TargetReport::default() };
-        let other = TargetReport { target: "h200".into(), ..TargetReport::default() };
-        let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target, other] };
+        let other = |target: &str| TargetReport { target: target.into(), ..TargetReport::default() };
+        let reason = serde_json::json!({
+            "step": "p/o/oracle", "stopped": false,
+            "last": { "at": "2026-11-25T09:57:00Z", "champions": [""], "provisional": false, "failed": false, "passed": 1, "unknown": 0 },
+        });
+        let not_built = Some(serde_json::from_value(reason).unwrap());
+        let targets = vec![target, other("h200"), TargetReport { not_built, ..other("h100") }];
+        let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets };
         let package = PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() };
         let report = Report { format_version: 1, packages: vec![package], ..Report::default() };
         let told = anstream::adapter::strip_str(&text(&report, Failures::Why, None)).to_string();
         let named = "p/k/A=0/cpu/compile, p/k/A=1/cpu/compile, p/k/A=2/cpu/compile and 9 more";
-        assert_eq!(told, format!("p\n  k on cpu\n    failed cannot compile (12 steps)\n      {named}\n"));
+        let last = "  k on h100: not built: `p/o/oracle` failed\n    last known: pass, the only variant, 2026-11-25\n";
+        assert_eq!(told, format!("p\n  k on cpu\n    failed cannot compile (12 steps)\n      {named}\n{last}"));
         let told = anstream::adapter::strip_str(&text(&report, Failures::Told, None)).to_string();
-        assert_eq!(told, format!("p\n  k on cpu\n    failed {named}\n"));
+        assert_eq!(told, format!("p\n  k on cpu\n    failed {named}\n{last}"));
     }
 }

@@ -689,6 +689,9 @@ pub struct Selection {
     pub frontier: Vec<u32>,
     /// Contenders that are known to be wrong.
     pub wrong: Vec<u32>,
+    /// Contenders that are wrong on `cpu`, for a target that is a device and has not shown them to be wrong itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrong_on_cpu: Vec<u32>,
 }
 
 /// The end of the name of an input with pairs whose A is the second of the variants that the step compares.

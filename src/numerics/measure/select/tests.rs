@@ -124,6 +124,24 @@ fn the_emulator_counts_only_where_the_device_says_nothing() {
 }
 
 #[test]
+fn where_every_variant_is_wrong_the_reason_says_whether_only_the_emulator_says_so() {
+    let wrong = || Verdict::Fail("x".into());
+    let of = |verdicts: &[Verdict], emulated: &[u32]| {
+        let mut k = known(verdicts, &[]);
+        emulated.iter().for_each(|v| drop(k.emulated.insert((*v, 0), Judgement::bare(wrong()))));
+        let found = select(&params(2, true), &k);
+        assert_eq!(found.champions[0].variant, None);
+        (found.champions[0].because.clone(), found.wrong, found.wrong_on_cpu)
+    };
+    let begin = "every variant that serves it is wrong";
+    assert_eq!(of(&[wrong(), wrong()], &[0]), (begin.to_string(), vec![0, 1], vec![]));
+    let on_cpu = format!("{begin} on `cpu`; no device has judged them");
+    assert_eq!(of(&[unknown(), unknown()], &[0, 1]), (on_cpu, vec![], vec![0, 1]));
+    let some = format!("{begin}, 1 of 2 on `cpu` only, which no device has judged");
+    assert_eq!(of(&[wrong(), unknown()], &[1]), (some, vec![0], vec![1]));
+}
+
+#[test]
 fn the_fastest_wins_by_more_than_the_margin_only() {
     let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass];
     assert_eq!(select(&params(3, true), &known(&all, &[120.0, 100.0, 100.5])).champions[0].variant, Some(1));

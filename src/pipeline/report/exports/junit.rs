@@ -114,6 +114,13 @@ fn of_target(report: &Report, package: &PackageReport, name: &str) -> TestSuite 
             case.set_classname(class.as_str());
             suite.add_test_case(case);
         }
+        if let Some(not_built) = &target.not_built {
+            let mut status = TestCaseStatus::skipped();
+            status.set_type("not-built").set_message(not_built.line());
+            let mut case = TestCase::new("build", status);
+            case.set_classname(class.as_str());
+            suite.add_test_case(case);
+        }
         for (kind, number, why) in &target.unavailable {
             let mut status = TestCaseStatus::skipped();
             status.set_type("unavailable").set_message(format!("{}: {why}", count(*number, &format!("{kind} step"))));

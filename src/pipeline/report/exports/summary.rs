@@ -224,6 +224,9 @@ fn unknown(report: &Report) -> Rows {
         for (why, shapes) in reasons {
             rows.push(vec![seat(kernel, target), escaped(&shapes.join(", ")), escaped(&why)]);
         }
+        if let Some(not_built) = &target.not_built {
+            rows.push(vec![seat(kernel, target), "not built".into(), escaped(&not_built.line())]);
+        }
         for (kind, number, why) in &target.unavailable {
             let steps = count(*number, &format!("{kind} step"));
             rows.push(vec![seat(kernel, target), steps, escaped(why)]);

@@ -146,6 +146,17 @@ fn verdicts(h: &mut Html, seat: &Seat<'_>) {
         }
         told.into_iter().take(3).for_each(|why| h.leaf("small", &[], why));
     }
+    if let Some(not_built) = &seat.target.not_built {
+        h.open("p", &[("class", &format!("v {}", Level::Unknown.class()))], |h| {
+            h.leaf("b", &[], Level::Unknown.sign());
+            h.text(format!(" not built: {}", not_built.line()));
+        });
+        not_built.last.iter().for_each(|last| h.leaf("small", &[], last.line()));
+    }
+    if seat.target.shapes.is_empty() && seat.target.failed.is_empty() {
+        let none = seat.target.champions.iter().filter(|champion| champion.variant.is_none());
+        none.for_each(|champion| h.leaf("small", &[], format!("No champion: {}", champion.because)));
+    }
     if seat.is_cut_short() {
         h.leaf("small", &[], "The build ended before a champion was selected.");
     }

@@ -6,6 +6,7 @@ pub(crate) mod read;
 pub(super) mod synthetic;
 
 use super::page;
+use crate::report::document::TargetReport;
 use crate::report::earlier::EarlierReport;
 use crate::report::provenance::SelectedReport;
 use read::Page;
@@ -94,6 +95,28 @@ fn a_build_that_ended_early_shows_how_many_variants_passed_and_no_pass() {
     assert!(row[0].text.trim().starts_with('?'), "{}", row[0].text);
     assert!(row[2].text.contains("large (2 variants), llama (2 variants)"), "{}", row[2].text);
     assert!(row[2].small.iter().any(|line| line.contains("ended before a champion")), "{:?}", row[2].small);
+}
+
+#[test]
+fn what_has_no_result_says_why_in_its_row() {
+    let mut report = synthetic(3);
+    let bare = |target: &str| TargetReport { target: target.into(), ..TargetReport::default() };
+    let not_built = serde_json::json!({
+        "step": "p/k/judge", "stopped": true,
+        "last": { "champions": ["A=1"], "provisional": true, "failed": false, "passed": 2, "unknown": 0, "by": "emulated" },
+    });
+    let not_built = Some(serde_json::from_value(not_built).unwrap());
+    report.packages[0].kernels[1].targets = vec![TargetReport { not_built, ..bare("h200") }];
+    let mut champion = report.packages[0].kernels[2].targets[0].champions[0].clone();
+    (champion.variant, champion.because) = (None, "every variant is wrong on `cpu`".into());
+    report.packages[0].kernels[2].targets = vec![TargetReport { champions: vec![champion], ..bare("h200") }];
+    let read = Page::read(&page(&report));
+    let rows = &read.tables.iter().find(|table| table.label == "kernels on targets").unwrap().rows;
+    let is_in = |cell: &read::Cell, text: &str| cell.text == text || cell.small.iter().any(|small| small == text);
+    let has = |text: &str| rows.iter().flatten().any(|cell| is_in(cell, text));
+    assert!(has("? not built: the build stopped at `p/k/judge`"), "{rows:?}");
+    assert!(has("last known: pass emulated, A=1 (provisional)"), "{rows:?}");
+    assert!(has("No champion: every variant is wrong on `cpu`"), "{rows:?}");
 }
 
 #[test]
