@@ -9,7 +9,7 @@
 //!
 //! If nothing fails, every step under *will* runs. Every step that runs is under *will* or *may*, or is added by the expansion of a step of [`DryRun::adds`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::action::makes_binary;
 use super::evidence::HERE;
@@ -17,6 +17,7 @@ use super::explain::{Earlier, Explanation, Prospect, chain, plain, why_from};
 use super::services::{Because, BuildOptions, PreviousResult, Services};
 use super::state::{Done, NodeCheck, State, Walk};
 use super::{Graph, Index, Memory, Node, NodeId, Source};
+use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, Why};
 use kforge_types::record::{Outcome, Spec, StepKind, StepResult};
 
@@ -25,6 +26,8 @@ use kforge_types::record::{Outcome, Spec, StepKind, StepResult};
 pub struct DryRun {
     /// Steps that will run, and why, in the order in which the walk reaches them.
     pub will: Vec<(NodeId, Why)>,
+    /// The keys with which they will run.
+    pub keys: HashMap<NodeId, Digest>,
     /// Steps that run if the results of other steps change.
     pub may: Vec<NodeId>,
     /// Steps whose results are not known and may add steps that have no names yet. Some are in *will* or *may*, where they are shown with a `+`; the others run
@@ -48,6 +51,7 @@ pub fn dry_run(graph: Graph, options: &BuildOptions, services: &Services<'_>) ->
     let mut out = DryRun::default();
     for (index, because) in dry.will.iter().filter(|(i, _)| starts(*i)) {
         out.will.extend(because.first().map(|b| (id(*index), b.why.clone())));
+        out.keys.extend(dry.keys.get(index).map(|key| (id(*index), *key)));
     }
     out.may = dry.may.iter().map(|i| id(*i)).collect();
     let held: BTreeSet<Index> = dry.will.iter().chain(&dry.shares).map(|w| w.0).filter(|i| !starts(*i)).collect();
@@ -221,6 +225,8 @@ fn going_on(options: &BuildOptions) -> BuildOptions {
 struct Dry<'a> {
     walk: Walk<'a>,
     will: Vec<(Index, Vec<Because>)>,
+    /// Their keys.
+    keys: HashMap<Index, Digest>,
     may: Vec<Index>,
     /// Nodes that share the run of a node in `will`.
     shares: Vec<(Index, Vec<Because>)>,
@@ -231,7 +237,7 @@ struct Dry<'a> {
 impl<'a> Dry<'a> {
     fn walk(graph: Graph, options: &'a BuildOptions, services: &'a Services<'a>) -> Dry<'a> {
         let walk = Walk::new(graph, options, services, false);
-        let mut dry = Dry { walk, will: vec![], may: vec![], shares: vec![], late: vec![] };
+        let mut dry = Dry { walk, will: vec![], keys: HashMap::new(), may: vec![], shares: vec![], late: vec![] };
         while let Some(index) = dry.walk.queue.pop_front() {
             dry.late.resize(dry.walk.graph.len(), false);
             let waits = |d: Index| matches!(dry.walk.states[d as usize], State::Unknown) || dry.late[d as usize];
@@ -271,6 +277,7 @@ impl<'a> Dry<'a> {
                 State::Unknown
             }
             NodeCheck::Run(todo) => {
+                self.keys.insert(index, todo.key);
                 self.will.push((index, todo.because));
                 State::Unknown
             }

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::build::report::{is_interrupted, last};
+use crate::build::report::last_of_all_shapes;
 use crate::compare::{WORKING_TREE, check_out, named, of};
 use crate::session::build::Ready;
 use crate::session::request::LastRequest;
@@ -175,18 +175,15 @@ fn selection(request: &DiffRequest) -> SelectionArgs {
     SelectionArgs { workspace: true, kernels: vec![request.kernel.clone()], ..SelectionArgs::default() }
 }
 
-/// Adds the champions of the last build where the plan knows none: steps before the selection failed, and a failure is not stored. A report that cannot be read
-/// leaves the places as they are; `kforge report` says why.
+/// Adds the champions of the last build where the plan knows none: steps before the selection failed, and a failure is not stored.
 fn add_last_build(session: &Session, seats: &mut [Seat]) {
     if seats.iter().all(|seat| !seat.champions.is_empty()) {
         return;
     }
-    let Ok(workspace) = session.workspace() else { return };
-    // The report is not of a build that was interrupted.
-    let Some(report) = last(session, &workspace).ok().filter(|_| !is_interrupted(session, &workspace)) else { return };
+    let Some(report) = last_of_all_shapes(session) else { return };
     for seat in seats.iter_mut().filter(|seat| seat.champions.is_empty()) {
         let DiffSeat { package, kernel, target, types, .. } = &seat.seat;
-        let of_correct = report.at(package, kernel, target, types).any(TargetReport::has_failed);
+        let of_correct = report.at(package, kernel, target, types).any(TargetReport::has_failed_beside_champions);
         let is_planned = |label: &String| seat.selected.builds.iter().any(|build| build.label == *label);
         let champion = |chosen: Chosen| {
             let how = SelectedHow { provisional: chosen.provisional, last_build: true, of_correct };

@@ -9,7 +9,7 @@ mod method;
 
 use std::collections::BTreeSet;
 
-use crate::build::report::{is_interrupted, last};
+use crate::build::report::last_of_all_shapes;
 use crate::session::build::{Packages, Ready};
 use crate::session::plan::Looking;
 use crate::session::request::LastRequest;
@@ -108,15 +108,13 @@ pub fn explain(session: &Session, request: &ExplainRequest) -> Result<Explained,
     step(session, request)
 }
 
-/// Adds what the last build selected, and what failed in it, where nothing is selected now. A report that cannot be read leaves the answer as it is; `kforge report` says why.
+/// Adds what the last build selected, and what failed in it, where nothing is selected now.
 fn add_last_build(session: &Session, kernels: &mut [KernelDocument]) {
     let open = |kernel: &KernelDocument| kernel.seats.iter().any(|seat| seat.choices.is_empty());
     if !kernels.iter().any(open) {
         return;
     }
-    let Ok(workspace) = session.workspace() else { return };
-    // The report is not of a build that was interrupted.
-    let Some(report) = last(session, &workspace).ok().filter(|_| !is_interrupted(session, &workspace)) else { return };
+    let Some(report) = last_of_all_shapes(session) else { return };
     for kernel in kernels {
         for seat in kernel.seats.iter_mut().filter(|seat| seat.choices.is_empty()) {
             seat.last_build = Chosen::of(&report, &kernel.package, &kernel.kernel, (&seat.target, &seat.types));

@@ -371,6 +371,26 @@ fn after_a_reference_failed_a_report_does_not_say_that_it_changed_since() {
 }
 
 #[test]
+#[ignore = "second tier: two builds"]
+fn a_change_with_which_one_kernel_failed_makes_another_stale() {
+    let place = Place::tiny().alone().file("after.cu", AFTER_SOURCE);
+    let manifest = place.read("kernel.toml") + AFTER;
+    let place = place.file("kernel.toml", &manifest);
+    place.run("build").expect(0);
+    place.edit("kernel.toml", "source = \"twice.cu\"", "source = \"twice.cu\"\nflags = [\"-Dtwice=1+\"]");
+    place.run("build --keep-going").expect(101);
+    let said = place.run("report").expect(0);
+    assert!(!said.out.contains("stale"), "{}", said.out);
+    place.edit("kernel.toml", "source = \"after.cu\"", "source = \"after.cu\"\nflags = [\"-Dtwice=1+\"]");
+    let said = place.run("report").expect(0).prints("stale: the ");
+    assert_eq!(said.out.matches("stale").count(), 1, "{}", said.out);
+    // A second difference beside the one that failed.
+    place.edit("kernel.toml", "flags = [\"-Dtwice=1+\"]\n", "flags = [\"-Dtwice=1+\", \"-Utwice\"]\n");
+    let said = place.run("report").expect(0);
+    assert_eq!(said.out.matches("stale").count(), 2, "{}", said.out);
+}
+
+#[test]
 fn a_report_is_of_the_package_at_hand_and_says_where_that_was_not_built() {
     let package = |name: &str| MANIFEST.replace("name = \"tiny\"", &format!("name = \"{name}\""));
     let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");

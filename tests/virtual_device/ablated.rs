@@ -38,7 +38,7 @@ fn a_method_that_saves_more_than_noise_is_effective() {
     let output = lab.project.command(&["report", "--offline"]).output().unwrap();
     let report = String::from_utf8(output.stdout).unwrap();
     let legend = "+ means that the kernel without the method is slower than the champion, - that it is faster; brackets hold \
-                  the interval of 95 %; the margin is 1 %, of effective methods 2 %";
+                  the interval of 95 %; the margin is 1 %; a method that saves more than 2 % is effective";
     assert_eq!(report.matches(legend).count(), 1, "{report}");
 }
 

@@ -313,10 +313,10 @@ fn provisional(
         None => match serving.iter().filter(|c| seen(c).0 != Standing::Wrong).count() {
             0 => "every variant that serves it is wrong".into(),
             all if all == serving.len() => {
-                "every variant that serves it is wrong on `cpu`; no device has judged them".into()
+                "every variant that serves it is wrong on `cpu`, at shapes that no device has judged".into()
             }
             some => format!(
-                "every variant that serves it is wrong, {some} of {} on `cpu` only, which no device has judged",
+                "every variant that serves it is wrong, {some} of {} only on `cpu`, at shapes that no device has judged",
                 serving.len()
             ),
         },

@@ -1,6 +1,6 @@
 //! The report of a build: assembled from its results, stored in the output folder, and read back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::SystemTime;
 
 use rayon::prelude::*;
@@ -18,7 +18,7 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::report::assemble::types_of;
 use kforge_pipeline::report::not_built::NotBuiltReport;
-use kforge_pipeline::report::provenance::{BuiltReport, TriedReport};
+use kforge_pipeline::report::provenance::BuiltReport;
 use kforge_pipeline::report::savings::MethodPairs;
 use kforge_pipeline::report::versus::PairsRead;
 use kforge_pipeline::report::{self, Names, Report, StepView};
@@ -129,7 +129,7 @@ pub fn built(session: &Session, opened: &Opened, asked: &LastRequest, outcome: &
         interrupted: false,
         selected: asked.selected(),
         toolchains: pinned(&opened.workspace),
-        tried: tried(outcome),
+        failed_keys: failed_keys(outcome),
     }
 }
 
@@ -201,24 +201,17 @@ pub fn add_not_built(opened: &Opened, outcome: &BuildOutcome, report: &mut Repor
         all.entry([&labels.package, kernel, target, types]).or_insert_with(why);
     }
     if !all.is_empty() {
-        report::not_built::add(report, stored(opened).as_ref(), &|place| all.get(&place).cloned());
+        report::not_built::add(report, stored(opened).filter(is_of_all_shapes).as_ref(), &|place| {
+            all.get(&place).cloned()
+        });
     }
 }
 
-/// What had changed at steps that failed: a later change of the same field to something else is an edit, and the same one is not.
-fn tried(outcome: &BuildOutcome) -> Vec<TriedReport> {
-    let mut all: Vec<TriedReport> = vec![];
-    for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
-        let because = done.because.first().filter(|_| matches!(done.outcome, Outcome::Failed(_)));
-        let Some((field, after)) = because.and_then(|of| Some((of.why.field.clone()?, of.why.after.clone()))) else {
-            continue;
-        };
-        let one = TriedReport { kind: node.kind.name().into(), field, after };
-        if !all.contains(&one) {
-            all.push(one);
-        }
-    }
-    all
+/// The keys of the steps that failed, in order and each once.
+fn failed_keys(outcome: &BuildOutcome) -> Vec<String> {
+    let failed = outcome.steps.iter().filter(|done| matches!(done.outcome, Outcome::Failed(_)));
+    let keys: BTreeSet<String> = failed.filter_map(|done| done.key).map(|key| key.to_string()).collect();
+    keys.into_iter().collect()
 }
 
 /// The stored report, if there is one that can be read.
@@ -263,6 +256,21 @@ fn note_whole(opened: &Opened) -> Result<(), Error> {
 /// Whether the last build of a workspace was interrupted. If so, the stored report is that of the build before it.
 pub fn is_interrupted(session: &Session, workspace: &Workspace) -> bool {
     session.target(workspace).join(CUT_SHORT).exists()
+}
+
+/// The report of the last build, if that was neither interrupted nor of single shapes: what it selected is a choice over all shapes. None if it cannot be read;
+/// `kforge report` says why.
+pub(crate) fn last_of_all_shapes(session: &Session) -> Option<Report> {
+    let workspace = session.workspace().ok()?;
+    if is_interrupted(session, &workspace) {
+        return None;
+    }
+    last(session, &workspace).ok().filter(is_of_all_shapes)
+}
+
+/// Whether a report is of every shape of what it selects.
+fn is_of_all_shapes(report: &Report) -> bool {
+    report.built.as_ref().is_none_or(|built| built.selected.shapes.is_empty())
 }
 
 /// The report of the last build that was not interrupted.

@@ -16,7 +16,9 @@ use kforge_numerics::measure::orders::Comparison;
 use kforge_pipeline::plan::kernels::MARGIN;
 use kforge_pipeline::plan::regression;
 use kforge_pipeline::report::assemble::timed;
-use kforge_pipeline::report::difference::{DiffSeat, Missing, PairsAt, PairsFound, RatioReport, SideFound};
+use kforge_pipeline::report::difference::{
+    DiffSeat, Missing, PairsAt, PairsFound, RatioReport, SelectedHow, SideFound,
+};
 use kforge_types::model::Launch;
 use kforge_types::record::event::Event;
 use kforge_types::record::params::{GenerateParams, InspectParams, Judgement, VerifyParams};
@@ -57,6 +59,16 @@ pub(crate) enum Disassembled {
     Output(Vec<u8>),
     /// Nothing, for this reason.
     Missing(String),
+}
+
+/// How a variant was selected for several classes, as far as it is the same for all of them.
+fn how_of_all(mut all: impl Iterator<Item = SelectedHow>) -> SelectedHow {
+    let Some(first) = all.next() else { return SelectedHow::default() };
+    all.fold(first, |a, b| SelectedHow {
+        provisional: a.provisional && b.provisional,
+        last_build: a.last_build && b.last_build,
+        of_correct: a.of_correct && b.of_correct,
+    })
 }
 
 impl<'a, 'p> Plan<'a, 'p> {
@@ -133,7 +145,7 @@ impl<'a, 'p> Plan<'a, 'p> {
             state: state.into(),
             variant: label.into(),
             champion_of: seat.champions_of(label).map(|of| of.class.clone()).collect(),
-            selected: seat.champions_of(label).map(|of| of.how).next().unwrap_or_default(),
+            selected: how_of_all(seat.champions_of(label).map(|of| of.how)),
             ..SideFound::default()
         };
         let compile = self.steps_of(of, label).find(|(node, _)| node.kind == StepKind::Compile);
@@ -428,6 +440,15 @@ fn flatten(path: &str, value: &Value, out: &mut BTreeMap<String, String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_heading_says_of_several_classes_only_what_is_true_of_all() {
+        let how = |provisional, last_build| SelectedHow { provisional, last_build, of_correct: true };
+        let all = how_of_all([how(true, true), how(false, true)].into_iter());
+        assert_eq!((all.provisional, all.last_build, all.of_correct), (false, true, true));
+        assert_eq!(how_of_all([how(true, false)].into_iter()), how(true, false));
+        assert_eq!(how_of_all([].into_iter()), SelectedHow::default());
+    }
 
     #[test]
     fn fields_are_named_by_their_paths_and_what_changes_no_code_is_left_out() {

@@ -11,7 +11,6 @@ use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::arguments::Arguments;
 use kforge_pipeline::report::field_words::words_of;
-use kforge_pipeline::report::provenance::TriedReport;
 use kforge_types::record::StepKind;
 use kforge_types::record::event::{Labels, Why};
 
@@ -31,7 +30,7 @@ pub(super) fn mark(session: &Session, report: &mut Report) {
     // What a build did not get to is new, and that is no change.
     let whole = !report.has_failed() && !built.interrupted;
     // The build said what there is to say about bundles and manifests.
-    match changes(&session.unheard(), &LastRequest::of_report(&built.selected), (whole, &built.tried)) {
+    match changes(&session.unheard(), &LastRequest::of_report(&built.selected), (whole, &built.failed_keys)) {
         Ok(changes) => changes.iter().for_each(|change| apply(report, change)),
         Err(error) => session.reporter.warn(Warning::NotCompared { why: error.to_string() }),
     }
@@ -55,20 +54,13 @@ fn apply(report: &mut Report, change: &Change) {
     }
 }
 
-/// Whether a build has seen the change of a step, and the step, or another of its kind, failed with it. The report says so, and a failed step leaves the earlier
-/// key in the journal.
-fn is_tried(tried: &[TriedReport], kind: StepKind, why: &Why) -> bool {
-    let same =
-        |of: &TriedReport| of.kind == kind.name() && Some(&of.field) == why.field.as_ref() && of.after == why.after;
-    tried.iter().any(same)
-}
-
 /// The steps that a build with that request would run because something has changed, in the order in which it would reach them. Of the last build: whether it was
-/// whole, and what had changed for steps that failed.
+/// whole, and the keys of the steps that failed. A failure is not stored, so the workspace remembers such a step with what it was before; with the same key, nothing
+/// has changed since.
 fn changes(
     session: &Session,
     last: &LastRequest,
-    (whole, tried): (bool, &[TriedReport]),
+    (whole, failed_keys): (bool, &[String]),
 ) -> Result<Vec<Change>, Error> {
     session.look_with(&last.words(), Goal::Build, last.overlay())?.plan_of(session, |opened, packages, ready| {
         let (graph, dry) = ready.with_services(session, opened, |services| {
@@ -77,10 +69,10 @@ fn changes(
             (graph, dry)
         });
         let nodes: HashMap<&str, _> = graph.nodes().map(|node| (node.id.as_str(), node)).collect();
-        let DryRun { will, .. } = dry;
+        let DryRun { will, keys, .. } = dry;
         let change = |(id, why): &(String, Why)| {
             let node = nodes.get(id.as_str()).filter(|node| !node.advisory || node.labels.round.is_none())?;
-            if is_tried(tried, node.kind, why) {
+            if keys.get(id).is_some_and(|key| failed_keys.contains(&key.to_string())) {
                 return None;
             }
             // A build that ended at a failure has results of steps whose successors still hold earlier ones. That is no edit, and an edit shows at its first step.
@@ -155,17 +147,6 @@ mod tests {
         assert!(stale(StepKind::Inspect, false, Some("k")) && stale(StepKind::Compile, true, Some("k")));
         assert!(!stale(StepKind::Compile, false, Some("other")));
         assert!(stale(StepKind::Oracle, false, None), "a step of the operator is about each of its kernels");
-    }
-
-    #[test]
-    fn a_change_with_which_a_step_failed_is_no_edit_since() {
-        let field = "inputs.tree:reference";
-        let tried = [TriedReport { kind: "oracle".into(), field: field.into(), after: Some("b".into()) }];
-        let of = |kind, after| is_tried(&tried, kind, &why("changed", Some(field), Some("a"), Some(after)));
-        assert!(of(StepKind::Oracle, "b"));
-        assert!(!of(StepKind::Oracle, "c"), "it was edited again");
-        assert!(!of(StepKind::Calibrate, "b"));
-        assert!(!is_tried(&tried, StepKind::Oracle, &why("changed", Some("params.seed"), None, Some("b"))));
     }
 
     #[test]

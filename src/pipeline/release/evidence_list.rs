@@ -127,14 +127,19 @@ pub fn counted(holdings: &[Holding]) -> String {
 fn by_kind(kinds: impl Iterator<Item = Option<StepKind>> + Clone) -> String {
     let number = kinds.clone().count();
     let all = count(number as u64, "record");
-    let compiled = kinds.filter(|kind| *kind == Some(StepKind::Compile)).count();
-    let parts = [(number - compiled, "observation"), (compiled, "compilation")];
-    let parts: Vec<String> =
-        parts.iter().filter(|(number, _)| *number > 0).map(|(number, what)| count(*number as u64, what)).collect();
-    match compiled {
-        0 => format!("{all} of evidence"),
-        _ => format!("{all} of evidence: {}", parts.join(", ")),
+    let compiled = kinds.clone().filter(|kind| *kind == Some(StepKind::Compile)).count();
+    let open = kinds.filter(Option::is_none).count();
+    let observed = number - compiled - open;
+    if observed == number {
+        return format!("{all} of evidence");
     }
+    let parts = [
+        (observed, count(observed as u64, "observation")),
+        (compiled, count(compiled as u64, "compilation")),
+        (open, format!("{open} of unknown steps")),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|(number, _)| *number > 0).map(|(_, said)| said).collect();
+    format!("{all} of evidence: {}", parts.join(", "))
 }
 
 /// The origin of an answer, in a few words.
@@ -228,6 +233,8 @@ mod tests {
         assert_eq!(mixed, "3 records of evidence: 1 observation, 2 compilations");
         assert_eq!(said(&[StepKind::Compile]), "1 record of evidence: 1 compilation");
         assert_eq!(said(&[]), "0 records of evidence");
+        let open = by_kind([Some(StepKind::Verify), None].into_iter());
+        assert_eq!(open, "2 records of evidence: 1 observation, 1 of unknown steps");
     }
 
     #[test]

@@ -97,8 +97,7 @@ impl Choice {
         }
         let on_cpu = serving().filter(|rival| rival.held_back.as_ref().is_some_and(|held| held.on_cpu)).count() as u64;
         if self.chosen.champion.is_none() && on_cpu > 0 {
-            lines
-                .push(format!("a verdict of the device on {}: only `cpu` has judged so far", count(on_cpu, "variant")));
+            lines.push(format!("a verdict of the device on {}, where only `cpu` has one", count(on_cpu, "variant")));
         }
         let close = |rival: &&Rival| {
             let is_open = |pair: &Compared| pair.answer() == Paired::Undecided && pair.interval.0 <= 0.0;
@@ -366,7 +365,7 @@ mod tests {
         let lines = [
             "  champion: none  (every variant that serves it is wrong on `cpu`)",
             "    A=1  wrong on `cpu` at odd: `y` is wrong",
-            "    would change it: a verdict of the device on 1 variant: only `cpu` has judged so far",
+            "    would change it: a verdict of the device on 1 variant, where only `cpu` has one",
         ];
         assert_eq!(plain, lines.join("\n") + "\n");
     }

@@ -618,6 +618,13 @@ impl TargetReport {
         !self.failed.is_empty() || self.shapes.iter().any(|shape| matches!(shape.verdict, Verdict::Fail(_)))
     }
 
+    /// Whether a variant that is no champion is wrong, or a step of such a variant failed.
+    pub fn has_failed_beside_champions(&self) -> bool {
+        let is_other = |label: &String| self.champions.iter().all(|champion| champion.variant.as_ref() != Some(label));
+        let is_wrong = |shape: &ShapeReport| matches!(shape.verdict, Verdict::Fail(_)) && is_other(&shape.variant);
+        self.failed.iter().flat_map(|failed| &failed.variants).any(is_other) || self.shapes.iter().any(is_wrong)
+    }
+
     /// Whether a variant is wrong at any shape.
     pub fn fails(&self, variant: &str) -> bool {
         self.shapes.iter().any(|s| s.variant == variant && matches!(s.verdict, Verdict::Fail(_)))
@@ -666,6 +673,32 @@ impl TargetReport {
 mod tests {
     use super::*;
     use kforge_types::model::Axis;
+
+    #[test]
+    fn a_failure_of_the_champion_itself_is_none_beside_it() {
+        let champion = ChampionReport {
+            class: "all".into(),
+            shapes: vec![],
+            variant: Some("A=1".into()),
+            provisional: true,
+            because: String::new(),
+            versus: vec![],
+        };
+        let of = |variants: &[&str]| {
+            let failed = FailureReport {
+                kind: "bench".into(),
+                message: "m".into(),
+                place: None,
+                variants: variants.iter().map(|name| name.to_string()).collect(),
+                steps: vec![],
+            };
+            let target =
+                TargetReport { champions: vec![champion.clone()], failed: vec![failed], ..TargetReport::default() };
+            assert!(target.has_failed());
+            target.has_failed_beside_champions()
+        };
+        assert_eq!([of(&["A=1"]), of(&["A=1", "A=2"]), of(&[])], [false, true, false]);
+    }
 
     #[test]
     fn of_other_shapes_than_the_slowest_nothing_is_said_that_is_true_of_the_slowest_only() {

@@ -48,8 +48,11 @@ fn said(variants: bool, methods: bool) -> Option<String> {
         (false, true) => "the kernel without the method",
         (true, true) => "the other variant, or the kernel without the method,",
     };
-    let effective =
-        if methods { format!(", of effective methods {}", percent(ATTRIBUTE.threshold)) } else { String::new() };
+    let effective = if methods {
+        format!("; a method that saves more than {} is effective", percent(ATTRIBUTE.threshold))
+    } else {
+        String::new()
+    };
     Some(legend(other, "the champion", ATTRIBUTE.margin) + &effective)
 }
 
@@ -118,7 +121,7 @@ mod tests {
         assert_eq!(
             line,
             "signs: + means that the kernel without the method is slower than the champion, - that it is faster; \
-             brackets hold the interval of 95 %; the margin is 1 %, of effective methods 2 %"
+             brackets hold the interval of 95 %; the margin is 1 %; a method that saves more than 2 % is effective"
         );
         let line = of(None, Some(Stays::Undecided), Figures::All).unwrap();
         assert!(

@@ -36,21 +36,9 @@ pub struct BuiltReport {
     /// The packages of each toolchain that `kforge.lock` pins, with their versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toolchains: BTreeMap<String, Vec<String>>,
-    /// What had changed for steps that failed, so that a report can tell a later edit from it.
+    /// The keys of the steps that failed, so that a report can tell a later edit from what the build has seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<TriedReport>,
-}
-
-/// What had changed for a step that failed. A failure is not stored, so the workspace remembers the step with what it was before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct TriedReport {
-    /// The kind of the step: `oracle`.
-    pub kind: String,
-    /// The first field that differed from the last success.
-    pub field: String,
-    /// Its value in the build; none if it was gone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
+    pub failed_keys: Vec<String>,
 }
 
 /// The selection of a build or of a report, by names. Empty lists select everything.

@@ -264,10 +264,13 @@ fn candidate(
     let correct = correct(target);
     if correct.is_none() {
         let why = match target.is_wrong_on_cpu() {
-            true => "every variant is wrong on `cpu`, which decides nothing on a device, and no device has judged them",
-            false => "it is not verified at every shape",
+            true => format!(
+                "every variant is wrong, {} of {} only on `cpu`, which decides nothing on a device",
+                target.wrong_on_cpu, target.variants.0
+            ),
+            false => "it is not verified at every shape".into(),
         };
-        unknown.push(why.into());
+        unknown.push(why);
     }
     let hot = target.basis.as_ref().is_some_and(|b| b.hot);
     let mut shapes = vec![];
@@ -543,9 +546,9 @@ mod tests {
             (of.correct, of.unknown.first().cloned().unwrap_or_default())
         };
         let on_cpu =
-            "every variant is wrong on `cpu`, which decides nothing on a device, and no device has judged them";
-        assert_eq!(of(0, 2), (None, on_cpu.to_string()));
-        assert_eq!(of(1, 1), (None, on_cpu.to_string()));
+            |number| format!("every variant is wrong, {number} of 2 only on `cpu`, which decides nothing on a device");
+        assert_eq!(of(0, 2), (None, on_cpu(2)));
+        assert_eq!(of(1, 1), (None, on_cpu(1)));
         assert_eq!(of(0, 1), (None, "it is not verified at every shape".to_string()));
         assert_eq!(of(2, 0).0, Some(false), "the device says so itself");
     }

@@ -67,7 +67,7 @@ impl Unknown {
             (Unknown::Undecided(_), _) => "undecided".into(),
             (Unknown::NotEmulated(_), _) => "not emulated".into(),
             (Unknown::TooLarge(_), _) => "too large".into(),
-            (Unknown::Missing(_), _) => "something missing".into(),
+            (Unknown::Missing(_), _) => "missing results".into(),
             (Unknown::Implausible(_), _) => "implausible times".into(),
             (Unknown::Indecisive(_), _) => "indecisive".into(),
         }

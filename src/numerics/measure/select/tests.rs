@@ -135,9 +135,9 @@ fn where_every_variant_is_wrong_the_reason_says_whether_only_the_emulator_says_s
     };
     let begin = "every variant that serves it is wrong";
     assert_eq!(of(&[wrong(), wrong()], &[0]), (begin.to_string(), vec![0, 1], vec![]));
-    let on_cpu = format!("{begin} on `cpu`; no device has judged them");
+    let on_cpu = format!("{begin} on `cpu`, at shapes that no device has judged");
     assert_eq!(of(&[unknown(), unknown()], &[0, 1]), (on_cpu, vec![], vec![0, 1]));
-    let some = format!("{begin}, 1 of 2 on `cpu` only, which no device has judged");
+    let some = format!("{begin}, 1 of 2 only on `cpu`, at shapes that no device has judged");
     assert_eq!(of(&[wrong(), unknown()], &[1]), (some, vec![0], vec![1]));
 }
 
