@@ -622,7 +622,7 @@ impl TargetReport {
     pub fn has_failed_beside_champions(&self) -> bool {
         let is_other = |label: &String| self.champions.iter().all(|champion| champion.variant.as_ref() != Some(label));
         let is_wrong = |shape: &ShapeReport| matches!(shape.verdict, Verdict::Fail(_)) && is_other(&shape.variant);
-        self.failed.iter().flat_map(|failed| &failed.variants).any(is_other) || self.shapes.iter().any(is_wrong)
+        self.failures().iter().flat_map(|failed| &failed.variants).any(is_other) || self.shapes.iter().any(is_wrong)
     }
 
     /// Whether a variant is wrong at any shape.
@@ -685,16 +685,10 @@ mod tests {
             versus: vec![],
         };
         let of = |variants: &[&str]| {
-            let failed = FailureReport {
-                kind: "bench".into(),
-                message: "m".into(),
-                place: None,
-                variants: variants.iter().map(|name| name.to_string()).collect(),
-                steps: vec![],
-            };
+            let variants = variants.iter().map(|name| name.to_string()).collect();
+            let failed = FailureReport { kind: "bench".into(), variants, ..FailureReport::default() };
             let target =
-                TargetReport { champions: vec![champion.clone()], failed: vec![failed], ..TargetReport::default() };
-            assert!(target.has_failed());
+                TargetReport { champions: vec![champion.clone()], failures: vec![failed], ..TargetReport::default() };
             target.has_failed_beside_champions()
         };
         assert_eq!([of(&["A=1"]), of(&["A=1", "A=2"]), of(&[])], [false, true, false]);
