@@ -385,7 +385,8 @@ fn a_change_with_which_one_kernel_failed_makes_another_stale() {
     let said = place.run("report").expect(0).prints("stale: the ");
     assert_eq!(said.out.matches("stale").count(), 1, "{}", said.out);
     // A second difference beside the one that failed.
-    place.edit("kernel.toml", "flags = [\"-Dtwice=1+\"]\n", "flags = [\"-Dtwice=1+\", \"-Utwice\"]\n");
+    let flags = |all: &str| format!("source = \"twice.cu\"\nflags = [{all}]\n");
+    place.edit("kernel.toml", &flags("\"-Dtwice=1+\""), &flags("\"-Dtwice=1+\", \"-Utwice\""));
     let said = place.run("report").expect(0);
     assert_eq!(said.out.matches("stale").count(), 2, "{}", said.out);
 }

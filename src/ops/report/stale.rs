@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::event::Warning;
 use crate::session::request::LastRequest;
 use crate::{Error, Session};
-use kforge_engine::{DryRun, Source};
+use kforge_engine::{DryRun, Node, Source};
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::arguments::Arguments;
@@ -56,7 +56,7 @@ fn apply(report: &mut Report, change: &Change) {
 
 /// The steps that a build with that request would run because something has changed, in the order in which it would reach them. Of the last build: whether it was
 /// whole, and the keys of the steps that failed. A failure is not stored, so the workspace remembers such a step with what it was before; with the same key, nothing
-/// has changed since.
+/// has changed since. Nor has it then for steps beside it, at other shapes and of other variants, which that build may not have started.
 fn changes(
     session: &Session,
     last: &LastRequest,
@@ -70,9 +70,12 @@ fn changes(
         });
         let nodes: HashMap<&str, _> = graph.nodes().map(|node| (node.id.as_str(), node)).collect();
         let DryRun { will, keys, .. } = dry;
+        let is_failed = |id: &str| keys.get(id).is_some_and(|key| failed_keys.contains(&key.to_string()));
+        let failed = will.iter().filter(|(id, _)| is_failed(id)).filter_map(|(id, _)| nodes.get(id.as_str()));
+        let failed: Vec<_> = failed.map(|node| beside(node)).collect();
         let change = |(id, why): &(String, Why)| {
             let node = nodes.get(id.as_str()).filter(|node| !node.advisory || node.labels.round.is_none())?;
-            if keys.get(id).is_some_and(|key| failed_keys.contains(&key.to_string())) {
+            if failed.contains(&beside(node)) {
                 return None;
             }
             // A build that ended at a failure has results of steps whose successors still hold earlier ones. That is no edit, and an edit shows at its first step.
@@ -87,6 +90,12 @@ fn changes(
         };
         Ok(will.iter().filter_map(change).collect())
     })
+}
+
+/// What steps beside each other share: they differ in shapes, trials and variants.
+fn beside(node: &Node) -> (StepKind, &str, [Option<&str>; 3]) {
+    let Labels { package, operator, kernel, target, .. } = &node.labels;
+    (node.kind, package, [operator, kernel, target].map(Option::as_deref))
 }
 
 /// A reason in words; none if it is no change: a result that was never stored, or that was collected, says nothing against the report.
