@@ -148,7 +148,10 @@ impl Lab {
     }
 
     fn command(&self, words: &[&str]) -> Ran {
-        let mut command = Command::new(program::program());
+        // Only the program of this build has devices for which the processor stands in.
+        let has_device = self.variables.iter().any(|(name, _)| *name == "KFORGE_VIRTUAL_DEVICE");
+        let program = if has_device { env!("CARGO_BIN_EXE_kforge").into() } else { program::program() };
+        let mut command = Command::new(program);
         command.args(words).current_dir(self.folder.path()).env_clear();
         command.env("KFORGE_HOME", self.home.path()).envs(self.variables.clone()).stdin(Stdio::null());
         for (name, value) in environment().into_iter().filter(|(name, _)| passed(name)) {
