@@ -43,6 +43,8 @@ REFUSED = 70
 PATIENCE = 5
 # How many copies in a row may end before they have read a request.
 IDLE_ENDS = 3
+# How many copies are made before the first call.
+REHEARSALS = 3
 
 c = ctypes.CDLL(None, use_errno=True)
 c.syscall.restype = ctypes.c_long
@@ -234,6 +236,24 @@ def one(work):
     return {"exited": os.WEXITSTATUS(status)}, has_begun
 
 
+def rehearsed(server, began):
+    """What a copy does that is made before the first call: it ends as one that has begun a call."""
+    os.setpgid(0, 0)
+    os.write(began, b"\n")
+    return 0
+
+
+def answered(work, output):
+    """Makes a copy that does `work`, and reports on `output` how it ended if it began a call. Returns whether it did; none if the worker has ended."""
+    ended = one(work)
+    if ended is None:
+        return None
+    how, has_begun = ended
+    if has_begun:
+        os.write(output, json.dumps(how).encode() + b"\n")
+    return has_begun
+
+
 def stop(copy):
     """Kills a copy and everything that it started."""
     for kill in (os.kill, os.killpg):
@@ -311,16 +331,16 @@ def serve():
     # Objects that the collector passes over are not written to, so that copies share their memory.
     gc.collect()
     gc.freeze()
-    # The first copy leaves this process as all others find it.
-    one(lambda server, began: 0)
+    # What a copy and its answer leave in this process is there before the first call, so that no call finds addresses of its own.
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for _ in range(REHEARSALS):
+        answered(rehearsed, nothing)
+    os.close(nothing)
     idle_ends = 0
     while idle_ends < IDLE_ENDS:
-        ended = one(copied)
-        if ended is None:
+        has_begun = answered(copied, 1)
+        if has_begun is None:
             break
-        how, has_begun = ended
-        if has_begun:
-            os.write(1, json.dumps(how).encode() + b"\n")
         # A copy that was killed before its call, for want of memory perhaps, is no answer to it.
         idle_ends = 0 if has_begun else idle_ends + 1
 
