@@ -13,6 +13,8 @@ use ssh_key::public::{EcdsaPublicKey, KeyData};
 use ssh_key::rand_core::OsRng;
 use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, SshSig};
 
+mod short_number;
+
 /// What a signature of a bundle is for: the namespace of SSHSIG.
 pub const NAMESPACE: &str = "kforge-evidence";
 
@@ -185,6 +187,11 @@ pub enum KeyError {
     /// The passphrase is wrong, or the key is damaged.
     #[error("the passphrase does not open it: {0}")]
     Passphrase(ssh_key::Error),
+    /// The number of an ECDSA key begins with a zero byte, as that of 1 key in 256 does, and the key is behind a passphrase.
+    #[error(
+        "kforge does not read this ecdsa key behind a passphrase, because its number begins with a zero byte; `ssh-keygen -t ed25519` makes another key"
+    )]
+    ShortNumber,
     /// The key does not sign.
     #[error("it does not sign: {0}")]
     Sign(ssh_key::Error),
@@ -207,7 +214,11 @@ impl KeyFile {
                 false => Err(KeyError::Unsupported(key.algorithm())),
             };
         }
-        let key = PrivateKey::from_openssh(text).map_err(KeyError::NotKey)?;
+        let key = match (PrivateKey::from_openssh(text), short_number::padded(text)) {
+            (Err(_), Some(padded)) => PrivateKey::from_openssh(&padded),
+            (read, _) => read,
+        };
+        let key = key.map_err(KeyError::NotKey)?;
         let public = PublicKey { data: key.public_key().key_data().clone() };
         match key.algorithm() {
             algorithm if !public.is_supported() => Err(KeyError::Unsupported(algorithm)),
@@ -224,7 +235,11 @@ impl EncryptedKey {
     /// # Errors
     /// The passphrase is wrong.
     pub fn open(&self, passphrase: &str) -> Result<SigningKey, KeyError> {
-        self.0.decrypt(passphrase).map(SigningKey).map_err(KeyError::Passphrase)
+        self.0.decrypt(passphrase).map(SigningKey).map_err(|error| match error {
+            // Only the contents of a key that was opened have a length that is not correct.
+            ssh_key::Error::Encoding(_) if self.0.algorithm().is_ecdsa() => KeyError::ShortNumber,
+            error => KeyError::Passphrase(error),
+        })
     }
 }
 
