@@ -58,6 +58,7 @@ impl Ready<'_> {
         let services = Services {
             executor: &executor,
             caches,
+            remote: None,
             blobs: &*self.leaves,
             memory: &self.memory,
             locks: &self.actions,
