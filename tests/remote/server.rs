@@ -145,7 +145,7 @@ pub(crate) struct Counts {
     /// Blobs that were given out and taken in.
     pub(crate) blobs_read: usize,
     pub(crate) blobs_written: usize,
-    /// Requests without an answer, now and at most.
+    /// Requests without an answer, now and at most. Without a delay the server answers each request before it takes the next one, so the most is 1.
     pub(crate) in_flight: usize,
     pub(crate) most_in_flight: usize,
 }

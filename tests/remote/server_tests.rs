@@ -82,7 +82,11 @@ fn what_is_stored_comes_back_and_a_test_can_change_it() {
     let (blob, action) = (sha256(b"blob"), sha256(b"action"));
     assert_eq!(code(client.result(&action)), Code::NotFound);
     assert_eq!(downloaded(&client, &blob), (Code::NotFound, vec![]));
-    assert_eq!(client.missing(&[blob.clone(), sha256(b"")]).unwrap(), [blob.clone()], "the empty blob is always there");
+    assert_eq!(
+        client.missing(&[blob.clone(), sha256(b"")]).unwrap(),
+        std::slice::from_ref(&blob),
+        "the empty blob is always there"
+    );
     assert_eq!(client.upload(&[plain(b"blob")]).unwrap(), [Code::Ok]);
     client.update(&action, &result(&blob)).unwrap();
     assert_eq!(client.missing(std::slice::from_ref(&blob)).unwrap(), []);
@@ -297,7 +301,7 @@ fn answers_take_their_time_and_requests_at_once_are_limited() {
     let began = Instant::now();
     assert!(client.results(&action, 20).iter().all(Result::is_ok));
     let took = began.elapsed();
-    assert!(took >= Duration::from_millis(50) && took < Duration::from_millis(500), "{took:?}");
+    assert!(took >= Duration::from_millis(50) && took < Duration::from_millis(900), "{took:?}");
     let counts = server.state().counts.clone();
     assert_eq!((counts.in_flight, counts.most_in_flight), (0, 20));
     server.state().options.limit = Some(8);
@@ -319,7 +323,7 @@ fn blobs_can_be_wrong_or_missing() {
     server.state().options.missing = Some(Arc::new(move |missing| missing == hash));
     assert_eq!(downloaded(&client, &blob).0, Code::NotFound);
     assert_eq!(code(client.read(&name("blobs", &blob), 0, 0)), Code::NotFound);
-    assert_eq!(client.missing(&[blob.clone(), sha256(b"other")]).unwrap(), [blob.clone()]);
+    assert_eq!(client.missing(&[blob.clone(), sha256(b"other")]).unwrap(), std::slice::from_ref(&blob));
     assert_eq!(downloaded(&client, &sha256(b"other")), (Code::Ok, b"other".to_vec()));
     server.state().options.missing = Some(Arc::new(|_| true));
     assert_eq!(downloaded(&client, &sha256(b"other")).0, Code::NotFound);
