@@ -26,6 +26,8 @@ pub struct RemoteOptions {
     pub access: Access,
     /// Whether results are stored. Otherwise they are only read.
     pub writes: bool,
+    /// Whether results for holdout shapes are read and stored.
+    pub holdout: bool,
     /// Texts that no result may contain if it is to be stored, such as the folders of this machine.
     pub private: Vec<String>,
     /// Set when the build is interrupted.
@@ -40,6 +42,7 @@ pub struct Remote {
     requests: Mutex<Option<UnboundedSender<Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     writes: bool,
+    holdout: bool,
     private: Vec<String>,
 }
 
@@ -49,7 +52,7 @@ impl Remote {
     /// # Errors
     /// The system refuses a thread.
     pub fn start(options: RemoteOptions, store: Arc<dyn Blobs>) -> std::io::Result<Remote> {
-        let RemoteOptions { access, writes, private, interrupted, report } = options;
+        let RemoteOptions { access, writes, holdout, private, interrupted, report } = options;
         // One message is enough, whether reading fails first or storing does.
         let (report, is_said) = (Arc::new(report), Arc::new(AtomicBool::new(false)));
         let breaker = || {
@@ -69,7 +72,7 @@ impl Remote {
             }
         })?;
         let (requests, thread) = (Mutex::new(Some(send)), Mutex::new(Some(thread)));
-        Ok(Remote { shared, requests, thread, writes, private })
+        Ok(Remote { shared, requests, thread, writes, holdout, private })
     }
 
     /// Connects, and asks what the server can do.
@@ -133,9 +136,9 @@ impl Drop for Remote {
 
 impl RemoteCache for Remote {
     fn serves(&self, spec: &Spec) -> bool {
-        // What a kernel prints for a holdout shape is for nobody.
         let is_holdout = spec.params.get("holdout").and_then(serde_json::Value::as_bool) == Some(true);
-        spec.kind.lane().is_some() && !asks_device(spec) && !is_holdout && !self.shared.reading.is_open()
+        let is_served = spec.kind.lane().is_some() && !asks_device(spec) && (self.holdout || !is_holdout);
+        is_served && !self.shared.reading.is_open()
     }
 
     fn ask(&self, question: RemoteQuestion, answer: RemoteAnswer) {

@@ -3,9 +3,11 @@
 //! An error that may go away is retried after a moment, which grows. A server that refuses for want of resources gets fewer requests at once: BuildGrid refuses
 //! beyond a fixed number, and an error is no miss.
 
+use std::cell::Cell;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use tonic::{Code, Status};
 
 use super::error::RemoteError;
@@ -15,42 +17,63 @@ const FIRST: usize = 16;
 const MOST: usize = 64;
 /// After this many successes one more request may be in flight.
 const STEP: usize = 4;
-/// How often a request is sent.
+/// How often a request is sent, and how often while the server lacks resources.
 const ATTEMPTS: u32 = 3;
-/// The wait before the second attempt. It is four times as long before each further one.
+const ATTEMPTS_WHILE_BUSY: u32 = 8;
+/// The wait before the second attempt. It doubles before each further one, up to [`LONGEST_PAUSE`].
 const PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Bounds how many requests are in flight.
 pub(crate) struct Limiter {
-    permits: Semaphore,
-    state: std::cell::Cell<(usize, usize)>,
+    limit: Cell<usize>,
+    in_flight: Cell<usize>,
+    /// The successes since the limit last changed.
+    successes: Cell<usize>,
+    /// When the limit was last halved. Requests that were sent before are refused for the same reason.
+    halved: Cell<Option<Instant>>,
+    left: Notify,
+}
+
+/// A request in flight.
+struct Flight<'l>(&'l Limiter);
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.set(self.0.in_flight.get() - 1);
+        self.0.left.notify_one();
+    }
 }
 
 impl Limiter {
     pub(crate) fn new() -> Limiter {
-        Limiter { permits: Semaphore::new(FIRST), state: std::cell::Cell::new((FIRST, 0)) }
+        let (limit, none) = (Cell::new(FIRST), || Cell::new(0));
+        Limiter { limit, in_flight: none(), successes: none(), halved: Cell::new(None), left: Notify::new() }
     }
 
-    async fn enter(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed.
-        self.permits.acquire().await.ok()
+    async fn enter(&self) -> Flight<'_> {
+        while self.in_flight.get() >= self.limit.get() {
+            self.left.notified().await;
+        }
+        self.in_flight.set(self.in_flight.get() + 1);
+        Flight(self)
     }
 
     fn succeeded(&self) {
-        let (limit, successes) = self.state.get();
-        match limit < MOST && successes + 1 >= STEP {
-            true => {
-                self.permits.add_permits(1);
-                self.state.set((limit + 1, 0));
-            }
-            false => self.state.set((limit, successes + 1)),
+        self.successes.set(self.successes.get() + 1);
+        if self.successes.get() >= STEP && self.limit.get() < MOST {
+            self.limit.set(self.limit.get() + 1);
+            self.successes.set(0);
+            self.left.notify_one();
         }
     }
 
-    fn refused(&self) {
-        let (limit, _) = self.state.get();
-        let removed = self.permits.forget_permits(limit / 2);
-        self.state.set((limit - removed, 0));
+    fn refused(&self, sent: Instant) {
+        if self.halved.get().is_none_or(|halved| sent > halved) {
+            self.limit.set((self.limit.get() / 2).max(1));
+            self.successes.set(0);
+            self.halved.set(Some(Instant::now()));
+        }
     }
 }
 
@@ -66,9 +89,10 @@ where
 {
     let mut pause = PAUSE;
     for attempt in 1.. {
-        let permit = limiter.enter().await;
+        let flight = limiter.enter().await;
+        let began = Instant::now();
         let answer = within(timeout, method, send()).await?;
-        drop(permit);
+        drop(flight);
         match answer {
             Ok(answer) => {
                 limiter.succeeded();
@@ -79,16 +103,18 @@ where
                 return Ok(None);
             }
             Err(status) => {
-                if status.code() == Code::ResourceExhausted {
-                    limiter.refused();
+                let is_busy = status.code() == Code::ResourceExhausted;
+                if is_busy {
+                    limiter.refused(began);
                 }
-                if attempt >= ATTEMPTS || !may_go_away(status.code()) {
+                let most = if is_busy { ATTEMPTS_WHILE_BUSY } else { ATTEMPTS };
+                if attempt >= most || !may_go_away(status.code()) {
                     return Err(failed(method)(status));
                 }
             }
         }
         tokio::time::sleep(pause).await;
-        pause *= 4;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
     Ok(None)
 }
@@ -118,8 +144,6 @@ pub(crate) fn failed(method: &'static str) -> impl Fn(Status) -> RemoteError {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
 
     fn run(answers: &[Result<u8, Code>]) -> (Result<Option<u8>, RemoteError>, usize, usize) {
@@ -130,7 +154,7 @@ mod tests {
             std::future::ready(answers[at.get() - 1].map_err(|code| Status::new(code, " why ")))
         };
         let result = runtime.block_on(sent(&limiter, Duration::from_secs(1), "M", send));
-        (result, at.get(), limiter.state.get().0)
+        (result, at.get(), limiter.limit.get())
     }
 
     #[test]
@@ -153,7 +177,7 @@ mod tests {
             for _ in 0..1000 {
                 sent(&limiter, Duration::from_secs(1), "M", || std::future::ready(Ok(()))).await.unwrap();
             }
-            assert_eq!((limiter.state.get().0, limiter.permits.available_permits()), (MOST, MOST));
+            assert_eq!((limiter.limit.get(), limiter.in_flight.get()), (MOST, 0));
             let never = || std::future::pending::<Result<(), Status>>();
             let late = sent(&limiter, Duration::from_secs(7), "M", never).await;
             assert_eq!(late, Err(RemoteError::Late { method: "M", seconds: 7 }));

@@ -3,6 +3,7 @@
 
 mod casd;
 mod certificates;
+mod client;
 mod plain;
 mod proxy;
 mod proxy_tests;

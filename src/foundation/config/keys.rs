@@ -125,6 +125,12 @@ pub const KEYS: &[Key] = &[
         Kind::Path,
         "program that gives headers for the remote cache, as credential helpers of Bazel do; not from a repository's configuration",
     ),
+    users_with(
+        "remote.holdout",
+        Kind::Bool,
+        "false",
+        "also read and store results for holdout shapes, which everybody who may read the remote cache can then see; not from a repository's configuration",
+    ),
     users(
         "remote.instance-name",
         Kind::Text,

@@ -54,6 +54,7 @@ impl Session {
         let options = RemoteOptions {
             access: self.remote_access(url),
             writes: self.settings.word("remote.mode") == Some("read-write"),
+            holdout: self.settings.flag("remote.holdout"),
             private: folders.into_iter().chain(home).filter(|path| path.len() > 1).collect(),
             interrupted: self.interrupted.clone(),
             report: Box::new(warn),
