@@ -65,7 +65,8 @@ fn access(url: &str) -> Access {
 
 impl Machine {
     fn new(access: Access) -> Machine {
-        let (store, warnings, interrupted) = (Arc::<Memory>::default(), Arc::<Mutex<Vec<String>>>::default(), Arc::default());
+        let (store, warnings, interrupted) =
+            (Arc::<Memory>::default(), Arc::<Mutex<Vec<String>>>::default(), Arc::default());
         let heard = warnings.clone();
         let options = RemoteOptions {
             access,
@@ -124,9 +125,8 @@ fn question(number: usize, read: &[&str]) -> RemoteQuestion {
 
 /// A result whose outputs are in the machine's store.
 fn result(machine: &Machine, number: usize) -> StepResult {
-    let outputs = ["binary", "log"].map(|name| {
-        (name.to_string(), machine.store.put(format!("{name} of {number}").as_bytes()).unwrap())
-    });
+    let outputs = ["binary", "log"]
+        .map(|name| (name.to_string(), machine.store.put(format!("{name} of {number}").as_bytes()).unwrap()));
     StepResult { outputs: outputs.into(), verdict: None, notes: vec![], summary: format!("{number}"), duration_ms: 3 }
 }
 
@@ -220,7 +220,12 @@ fn every_fault_is_a_missing_result_and_one_warning() {
         ("no outputs", |o| o.no_outputs = true, 0, "a stored result cannot be read: no output `binary`"),
         ("half a result", |o| o.truncated_stdout = true, 0, "a stored result cannot be read: "),
         ("wrong contents", |o| o.wrong_bytes = true, 0, "the server gave other bytes than those of blake3:"),
-        ("no contents", |o| o.missing = Some(Arc::new(|_| true)), 0, "the server no longer has a content that it named"),
+        (
+            "no contents",
+            |o| o.missing = Some(Arc::new(|_| true)),
+            0,
+            "the server no longer has a content that it named",
+        ),
         (
             "unavailable",
             |o| o.refusals = vec![Refusal::always(Method::GetActionResult, Code::Unavailable)],
@@ -229,12 +234,7 @@ fn every_fault_is_a_missing_result_and_one_warning() {
         ),
         ("no token", |o| o.token = Some("secret".into()), 0, "GetCapabilities: Unauthenticated"),
         ("another instance", |o| o.instance = "other".into(), 0, "GetCapabilities: NotFound"),
-        (
-            "for a moment",
-            |o| o.refusals = vec![Refusal::next(2, Method::GetActionResult, Code::Unavailable)],
-            9,
-            "",
-        ),
+        ("for a moment", |o| o.refusals = vec![Refusal::next(2, Method::GetActionResult, Code::Unavailable)], 9, ""),
     ];
     for (name, fault, hits, warning) in faults {
         let before = server.state().options.clone();
@@ -307,7 +307,9 @@ fn results_that_cannot_be_stored_are_counted_and_reading_goes_on() {
     let faults: [(&str, fn(&mut Options)); 3] = [
         ("takes none", |o| o.read_only = true),
         ("RESOURCE", |o| o.full = true),
-        ("UpdateActionResult", |o| o.refusals = vec![Refusal::always(Method::UpdateActionResult, Code::PermissionDenied)]),
+        ("UpdateActionResult", |o| {
+            o.refusals = vec![Refusal::always(Method::UpdateActionResult, Code::PermissionDenied)]
+        }),
     ];
     for (name, fault) in faults {
         let server = filled(Options::default(), 1);
