@@ -286,25 +286,19 @@ impl Coordinator<'_, '_, '_> {
         Ok(())
     }
 
-    /// A step that had ended has run again. The steps that wait for it go on if its outputs are the same as before. `done` is how it ended this time.
-    fn made_again(&mut self, index: Index, waiting: Vec<(Index, OpenStep)>, done: Done) {
+    /// A step that had ended has run again. The steps that wait for it go on if its outputs are the same as before. The step itself has ended once, so its end
+    /// and the counts stay what they are. `done` is how it ended this time.
+    fn made_again(&mut self, index: Index, waiting: Vec<(Index, OpenStep)>, done: &Done) {
         let outputs = |done: &Done| done.result.as_ref().map(|result| result.outputs.clone());
-        let is_same = matches!(&self.walk.states[index as usize], State::Done(was) if outputs(was) == outputs(&done));
-        if is_same {
-            self.counts.fresh -= 1;
-            self.counts.executed += 1;
-            self.tell(index, &done);
-            self.walk.states[index as usize] = State::Done(done);
-            for (waiter, open) in waiting {
+        let is_same = matches!(&self.walk.states[index as usize], State::Done(was) if outputs(was) == outputs(done));
+        for (waiter, open) in waiting {
+            if is_same {
                 let before = self.queue(waiter);
                 self.open.insert(waiter, OpenStep { taken: None, since: None, before, ..open });
+                continue;
             }
-            return;
-        }
-        self.tell(index, &done);
-        for (waiter, open) in waiting {
             let key = Some(open.todo.key);
-            let done = match done.stopped {
+            let ended = match done.stopped {
                 true => Done::stopped(None, key),
                 false => {
                     let of = &self.walk.graph.node(index).id;
@@ -312,7 +306,7 @@ impl Coordinator<'_, '_, '_> {
                     Done::nothing(Outcome::Failed(message), key)
                 }
             };
-            self.conclude(waiter, Done { because: open.todo.because, ..done });
+            self.conclude(waiter, Done { because: open.todo.because, ..ended });
         }
     }
 
@@ -353,7 +347,10 @@ impl Coordinator<'_, '_, '_> {
             open.taken = Some(taken);
             open.since = Some(Instant::now());
             let node = self.walk.graph.node(index);
-            (self.on_event)(Event::StepStarted { id: node.id.clone(), kind: node.kind });
+            // A step that runs again has been reported.
+            if !self.made_again.contains_key(&index) {
+                (self.on_event)(Event::StepStarted { id: node.id.clone(), kind: node.kind });
+            }
             let task = Task {
                 index,
                 id: node.id.clone(),
@@ -421,7 +418,7 @@ impl Coordinator<'_, '_, '_> {
         self.walk.remember(report.index, &done, &todo.explanation, &todo.because);
         done.because = todo.because;
         match self.made_again.remove(&report.index) {
-            Some(waiting) => self.made_again(report.index, waiting, done),
+            Some(waiting) => self.made_again(report.index, waiting, &done),
             None => self.conclude(report.index, done),
         }
     }

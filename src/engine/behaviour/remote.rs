@@ -121,9 +121,9 @@ fn what_is_lost_is_made_again_and_the_build_goes_on() {
     ran.retain(|id| !id.starts_with('s'));
     ran.sort();
     assert_eq!(ran, ["c0", "c1", "j0", "j1", "v", "w"]);
-    assert_eq!((ended.counts.executed, ended.counts.fresh, ended.counts.failed), (8, 2, 0));
-    let last = |id: &str| finished(&events).into_iter().rfind(|f| f.id == id).map(|f| f.outcome.clone());
-    assert_eq!((last("c0"), last("i1")), (Some(Outcome::Executed), Some(Outcome::Fresh)));
+    // Each step ends once.
+    assert_eq!((ended.counts.executed, ended.counts.fresh, ended.counts.failed), (6, 4, 0));
+    assert_eq!(finished(&events).len(), 10);
     // The next build finds everything here.
     assert_eq!(world.build(&plan).counts.fresh, 10);
 }
