@@ -286,6 +286,14 @@ impl Coordinator<'_, '_, '_> {
         Ok(())
     }
 
+    /// Ends a step that ran or was ready to, for the first time or again.
+    fn close(&mut self, index: Index, done: Done) {
+        match self.made_again.remove(&index) {
+            Some(waiting) => self.made_again(index, waiting, &done),
+            None => self.conclude(index, done),
+        }
+    }
+
     /// A step that had ended has run again. The steps that wait for it go on if its outputs are the same as before. The step itself has ended once, so its end
     /// and the counts stay what they are. `done` is how it ended this time.
     fn made_again(&mut self, index: Index, waiting: Vec<(Index, OpenStep)>, done: &Done) {
@@ -299,7 +307,7 @@ impl Coordinator<'_, '_, '_> {
             }
             let key = Some(open.todo.key);
             let ended = match done.stopped {
-                true => Done::stopped(None, key),
+                true => Done { key, ..done.clone() },
                 false => {
                     let of = &self.walk.graph.node(index).id;
                     let message = format!("an output of `{of}` is lost, and that step did not give it again");
@@ -417,10 +425,7 @@ impl Coordinator<'_, '_, '_> {
         }
         self.walk.remember(report.index, &done, &todo.explanation, &todo.because);
         done.because = todo.because;
-        match self.made_again.remove(&report.index) {
-            Some(waiting) => self.made_again(report.index, waiting, &done),
-            None => self.conclude(report.index, done),
-        }
+        self.close(report.index, done);
     }
 
     /// Ends a node, and the nodes with the same key that wait for it.
@@ -459,7 +464,7 @@ impl Coordinator<'_, '_, '_> {
     fn stop(&mut self, ready: Vec<Index>, why: Option<&str>) {
         for index in ready {
             let key = self.open.remove(&index).map(|o| o.todo.key);
-            self.conclude(index, Done::stopped(why, key));
+            self.close(index, Done::stopped(why, key));
         }
     }
 

@@ -83,6 +83,15 @@ pub fn diagnose(session: &Session) -> Diagnosis {
         cost: "nothing can be built: caches and toolchains are stored there",
         mend: "make it writable, or set `KFORGE_HOME` to a writable folder".into(),
     });
+    if let Some(state) = session.remote_state() {
+        say(Finding {
+            what: "remote cache",
+            found: state.into(),
+            gives: "results that other machines have stored are not computed again here",
+            cost: "results that other machines have stored are computed again here",
+            mend: "check `remote.url` and its credentials; `remote.mode = \"off\"` does not use it".into(),
+        });
+    }
     match (&manifest, &workspace) {
         (None, _) => {}
         (Some(manifest), None) => say(Finding {

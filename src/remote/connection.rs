@@ -89,7 +89,10 @@ impl Connection {
     /// Connects, and asks what the server can do.
     pub(crate) async fn open(access: &Access, interrupted: &AtomicBool) -> Result<Connection, RemoteError> {
         let credentials = Credentials(credentials::headers(access, interrupted)?);
-        let channel = endpoint(access)?.connect().await.map_err(|e| RemoteError::Connect(causes(&e)))?;
+        let endpoint = endpoint(access)?;
+        // The limit of the endpoint is for TCP alone.
+        let connected = within(access.timeout.saturating_mul(2), "connect", endpoint.connect()).await?;
+        let channel = connected.map_err(|e| RemoteError::Connect(causes(&e)))?;
         let service = InterceptedService::new(channel, credentials);
         let request = reapi::GetCapabilitiesRequest { instance_name: access.instance.clone() };
         let mut client = CapabilitiesClient::new(service.clone());

@@ -13,6 +13,9 @@ use super::error::RemoteError;
 /// The largest result that is stored, in bytes, without its outputs: servers refuse large messages.
 pub(crate) const LARGEST: usize = 200_000;
 
+/// The largest output that is read, in bytes: a server must not make this machine run out of memory.
+const LARGEST_OUTPUT: u64 = 1 << 30;
+
 /// The result of an action for a result of a step. `digests` are the server's digests of the outputs, in order. None if it is larger than [`LARGEST`].
 pub(crate) fn written(result: &StepResult, digests: Vec<reapi::Digest>) -> Option<reapi::ActionResult> {
     let stdout_raw = serde_json::to_vec(result).ok().filter(|bytes| bytes.len() <= LARGEST)?;
@@ -37,14 +40,17 @@ pub(crate) fn read(stored: &reapi::ActionResult) -> Result<Option<Entry>, Remote
         return Ok(None);
     }
     let damaged = |why: String| RemoteError::Entry(why);
+    if stored.stdout_raw.len() > LARGEST {
+        return Err(damaged(format!("it has more than {LARGEST} bytes")));
+    }
     let result: StepResult = serde_json::from_slice(&stored.stdout_raw).map_err(|e| damaged(e.to_string()))?;
     let mut digests = BTreeMap::new();
     for (name, digest) in &result.outputs {
         let file = stored.output_files.iter().find(|file| file.path == *name);
         let named = file.and_then(|file| file.digest.clone()).ok_or_else(|| damaged(format!("no output `{name}`")))?;
         let is_hash = named.hash.len() == 64 && named.hash.bytes().all(|b| b.is_ascii_hexdigit());
-        if !is_hash || u64::try_from(named.size_bytes) != Ok(digest.size()) {
-            return Err(damaged(format!("output `{name}` has another size")));
+        if !is_hash || u64::try_from(named.size_bytes) != Ok(digest.size()) || digest.size() > LARGEST_OUTPUT {
+            return Err(damaged(format!("output `{name}` does not have the size that it should")));
         }
         digests.insert(*digest, named);
     }
@@ -78,7 +84,13 @@ mod tests {
     #[test]
     fn failed_actions_are_no_results_and_damaged_ones_are_errors() {
         assert_eq!(read(&reapi::ActionResult { exit_code: 1, ..stored() }), Ok(None));
-        let damage: [fn(&mut reapi::ActionResult); 6] = [
+        let damage: [fn(&mut reapi::ActionResult); 8] = [
+            |r| r.stdout_raw.resize(LARGEST + 1, b' '),
+            |r| {
+                let (text, size) = (String::from_utf8(r.stdout_raw.clone()).unwrap(), 2u64 << 30);
+                r.stdout_raw = text.replacen(":3\"", &format!(":{size}\""), 1).into();
+                r.output_files[0].digest.as_mut().unwrap().size_bytes = size as i64;
+            },
             |r| r.output_files.clear(),
             |r| r.output_files[0].digest = None,
             |r| r.output_files[1].path = "other".into(),

@@ -20,6 +20,8 @@ const STEP: usize = 4;
 /// How often a request is sent, and how often while the server lacks resources.
 const ATTEMPTS: u32 = 3;
 const ATTEMPTS_WHILE_BUSY: u32 = 8;
+/// The most characters of a server's text that are shown.
+const LONGEST_TEXT: usize = 300;
 /// The wait before the second attempt. It doubles before each further one, up to [`LONGEST_PAUSE`].
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -135,11 +137,13 @@ pub(crate) async fn within<T>(
 
 /// The error for a status.
 pub(crate) fn failed(method: &'static str) -> impl Fn(Status) -> RemoteError {
-    move |status| RemoteError::Status {
-        method,
-        code: format!("{:?}", status.code()),
-        message: status.message().trim().to_string(),
-    }
+    move |status| RemoteError::Status { method, code: format!("{:?}", status.code()), message: plain(status.message()) }
+}
+
+/// The server's text as one line for a terminal.
+fn plain(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_TEXT).collect();
+    text.trim().to_string()
 }
 
 #[cfg(test)]
@@ -151,7 +155,7 @@ mod tests {
         let (limiter, at) = (Limiter::new(), Cell::new(0));
         let send = || {
             at.set(at.get() + 1);
-            std::future::ready(answers[at.get() - 1].map_err(|code| Status::new(code, " why ")))
+            std::future::ready(answers[at.get() - 1].map_err(|code| Status::new(code, " why\u{1b} ")))
         };
         let result = runtime.block_on(sent(&limiter, Duration::from_secs(1), "M", send));
         (result, at.get(), limiter.limit.get())

@@ -60,6 +60,9 @@ fn a_second_machine_runs_nothing_that_the_first_one_has_stored() {
     let remote = built.finished().filter(|step| step["cache"] == "remote").count();
     assert!(remote >= 10, "{remote}");
     assert_eq!(second.report(), first.report());
+    // What reports and pure steps read came in batches.
+    let counts = server.state().counts.clone();
+    assert!(counts.blobs_read >= 10 && counts.of(Method::BatchReadBlobs) * 2 <= counts.blobs_read, "{counts:?}");
     assert_eq!(server.state().counts.of(Method::UpdateActionResult), updates, "only read");
     // Binaries were not fetched: an edit of a tolerance judges again, and of a shape runs what reads them.
     second.edit("kernel.toml", "shapes.tiny = { n = 10 }", "shapes.tiny = { n = 11 }");
@@ -87,6 +90,21 @@ fn a_wrong_result_in_the_cache_is_taken_by_a_plain_build_and_refused_where_evide
     assert!(plain.code() == 0);
     let strict = online(&another(&first, "strict", "read"), &["--require-evidence"]);
     assert!(strict.finished().all(|step| step["cache"] != "remote" && step["summary"] != "forged"));
+}
+
+#[test]
+fn doctor_reports_what_the_server_can_do() {
+    let server = Server::start(Options::default());
+    let said = |mode: &str, url: &str| {
+        let project = using(Project::new(), url, mode);
+        let output = project.command(&["doctor"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = said("read-write", &server.url());
+    assert!(text.contains("remote cache") && text.contains("results are read and stored; digests by sha256"), "{text}");
+    let text = said("read", "grpc://127.0.0.1:1");
+    assert!(text.contains("cannot connect") && text.contains("computed again here"), "{text}");
+    assert!(!said("off", &server.url()).contains("remote cache"));
 }
 
 /// Makes a fault.

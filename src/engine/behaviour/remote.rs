@@ -159,6 +159,21 @@ fn an_interrupted_build_waits_for_answers_and_starts_nothing() {
 }
 
 #[test]
+fn a_step_that_was_to_run_again_ends_with_an_interrupted_build() {
+    let world = elsewhere(1);
+    let mut plan = kernels(&world, 1);
+    plan.push(reads("v", StepKind::Bench, "c0"));
+    let ended = build(world.graph(&plan), &world.options, &world.services(), &mut |event| {
+        if matches!(event, Event::StepStarted { id, .. } if id == "v") {
+            world.options.interrupted.store(true, Ordering::SeqCst);
+        }
+    });
+    let v = ended.step("v").unwrap();
+    assert!(v.stopped && v.interrupted && ended.interrupted, "{v:?}");
+    assert_eq!(outcome(&ended, "c0"), &Outcome::Fresh, "it had ended before");
+}
+
+#[test]
 fn a_dry_run_asks_and_runs_nothing() {
     let world = elsewhere(3);
     let mut plan = kernels(&world, 3);

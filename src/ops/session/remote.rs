@@ -68,9 +68,37 @@ impl Session {
         }
     }
 
+    /// What the remote cache that the settings name can do, or why that is not known. None if they name none, or it is not to be used.
+    pub(crate) fn remote_state(&self) -> Option<Result<String, String>> {
+        let url = self.settings.word("remote.url")?;
+        let is_used = !self.offline() && self.settings.word("remote.mode") != Some("off");
+        is_used.then(|| self.announced(url))
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn announced(&self, _: &str) -> Result<String, String> {
+        Err("this kforge was built without its feature `remote`".into())
+    }
+
+    #[cfg(feature = "remote")]
+    fn announced(&self, url: &str) -> Result<String, String> {
+        let url = url.parse::<ServerUrl>().map_err(|e| e.to_string())?;
+        let shown = url.to_string();
+        let announced = Remote::capabilities(&self.remote_access(url), &self.interrupted);
+        let capabilities = announced.map_err(|why| format!("{shown}: {why}"))?;
+        let stores = match (capabilities.stores_results, self.settings.word("remote.mode") == Some("read-write")) {
+            (true, true) => "results are read and stored",
+            (false, true) => "results are read; the server announces that it stores none",
+            (_, false) => "results are read",
+        };
+        let zstd = if capabilities.has_zstd { "zstd" } else { "no compression" };
+        let (function, batch) = (capabilities.digest_function(), capabilities.batch);
+        Ok(format!("{shown}: {stores}; digests by {function}, {zstd}, batches of {batch} bytes"))
+    }
+
     /// How the settings say to reach the server.
     #[cfg(feature = "remote")]
-    pub(crate) fn remote_access(&self, url: ServerUrl) -> Access {
+    fn remote_access(&self, url: ServerUrl) -> Access {
         let path = |name: &str| -> Option<PathBuf> { self.settings.path(name) };
         Access {
             url,
