@@ -111,7 +111,7 @@ impl Blobs for Machine {
         Ok(digest)
     }
     fn put_file(&self, path: &Path) -> io::Result<Digest> {
-        self.put(&std::fs::read(path)?)
+        Blobs::put(self, &std::fs::read(path)?)
     }
     fn has(&self, digest: &Digest) -> bool {
         locked(&self.blobs).contains_key(digest)
@@ -177,7 +177,7 @@ fn remote(url: &str, store: Arc<Machine>) -> Arc<Remote> {
 
 fn new_machine() -> Arc<Machine> {
     let machine = Machine::default();
-    machine.put(b"source").expect("a store in memory");
+    Blobs::put(&machine, b"source").expect("a store in memory");
     Arc::new(machine)
 }
 

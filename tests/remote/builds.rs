@@ -8,6 +8,7 @@ use std::time::Duration;
 use tonic::Code;
 
 use crate::casd::Casd;
+use crate::client::Fault;
 use crate::project::{Built, Project};
 use crate::sample::unbuilt;
 use crate::server::{Method, Options, Refusal, Server};
@@ -106,9 +107,6 @@ fn doctor_reports_what_the_server_can_do() {
     assert!(text.contains("cannot connect") && text.contains("computed again here"), "{text}");
     assert!(!said("off", &server.url()).contains("remote cache"));
 }
-
-/// Makes a fault.
-type Fault = fn(&mut Options);
 
 #[test]
 #[ignore = "second tier: many builds"]

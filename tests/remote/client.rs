@@ -18,6 +18,9 @@ use tonic::Code;
 use crate::certificates::Authority;
 use crate::server::{Compressor, Function, Method, Options, Refusal, Server, State};
 
+/// Makes a fault.
+pub(crate) type Fault = fn(&mut Options);
+
 /// A store in memory.
 #[derive(Default)]
 struct Memory(Mutex<HashMap<Digest, Vec<u8>>>);
@@ -215,7 +218,7 @@ fn many_requests_are_in_flight_and_a_server_that_limits_them_is_no_error() {
 #[test]
 fn every_fault_is_a_missing_result_and_one_warning() {
     let server = filled(Options::default(), 9);
-    let faults: [(&str, fn(&mut Options), usize, &str); 9] = [
+    let faults: [(&str, Fault, usize, &str); 9] = [
         ("a result of another program", |o| o.failed = true, 0, ""),
         ("no outputs", |o| o.no_outputs = true, 0, "a stored result cannot be read: no output `binary`"),
         ("half a result", |o| o.truncated_stdout = true, 0, "a stored result cannot be read: "),
@@ -304,7 +307,7 @@ fn a_server_that_hangs_or_dies_delays_nothing_for_long() {
 
 #[test]
 fn results_that_cannot_be_stored_are_counted_and_reading_goes_on() {
-    let faults: [(&str, fn(&mut Options)); 3] = [
+    let faults: [(&str, Fault); 3] = [
         ("takes none", |o| o.read_only = true),
         ("RESOURCE", |o| o.full = true),
         ("UpdateActionResult", |o| {
