@@ -147,7 +147,7 @@ impl RemoteCache for Remote {
     }
 
     fn put(&self, key: &Digest, _: &Spec, result: &StepResult) {
-        if !self.writes || self.shared.writing.is_open() {
+        if !self.writes {
             return;
         }
         let text = serde_json::to_string(result).unwrap_or_default();
@@ -155,6 +155,9 @@ impl RemoteCache for Remote {
             return;
         }
         self.shared.unstored.fetch_add(1, Ordering::Relaxed);
+        if self.shared.writing.is_open() {
+            return;
+        }
         self.send(Request::Store(*key, result.clone()));
     }
 }
