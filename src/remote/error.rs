@@ -27,7 +27,7 @@ pub enum RemoteError {
     #[error("credentials are sent only to `grpcs://` servers and to this machine")]
     Exposed,
     /// A certificate, key or token cannot be used.
-    #[error("{0}")]
+    #[error("the credentials cannot be used: {0}")]
     Credentials(String),
     /// The server cannot be reached.
     #[error("cannot connect: {0}")]

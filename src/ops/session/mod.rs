@@ -24,7 +24,7 @@ pub(crate) mod open;
 pub mod outdated;
 pub(crate) mod places;
 pub(crate) mod plan;
-mod remote;
+pub(crate) mod remote;
 pub mod request;
 pub mod rounds;
 pub(crate) mod sources;

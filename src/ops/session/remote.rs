@@ -16,6 +16,15 @@ use kforge_foundation::config::ServerUrl;
 #[cfg(feature = "remote")]
 use kforge_remote::{Access, Remote, RemoteBlobs, RemoteError, RemoteOptions, Tls};
 
+/// What is known of the remote cache that the settings name.
+pub(crate) enum RemoteState {
+    /// It answers; what it can do.
+    #[cfg_attr(not(feature = "remote"), expect(dead_code, reason = "a program without the feature asks no server"))]
+    Answers(String),
+    /// Why it cannot be used.
+    Fails(String),
+}
+
 /// The remote cache of a build, or none.
 #[derive(Clone, Default)]
 pub struct BuildRemote {
@@ -69,23 +78,28 @@ impl Session {
     }
 
     /// What the remote cache that the settings name can do, or why that is not known. None if they name none, or it is not to be used.
-    pub(crate) fn remote_state(&self) -> Option<Result<String, String>> {
+    pub(crate) fn remote_state(&self) -> Option<RemoteState> {
         let url = self.settings.word("remote.url")?;
         let is_used = !self.offline() && self.settings.word("remote.mode") != Some("off");
         is_used.then(|| self.announced(url))
     }
 
     #[cfg(not(feature = "remote"))]
-    fn announced(&self, _: &str) -> Result<String, String> {
-        Err("this kforge was built without its feature `remote`".into())
+    fn announced(&self, _: &str) -> RemoteState {
+        RemoteState::Fails("this kforge was built without its feature `remote`".into())
     }
 
     #[cfg(feature = "remote")]
-    fn announced(&self, url: &str) -> Result<String, String> {
-        let url = url.parse::<ServerUrl>().map_err(|e| e.to_string())?;
+    fn announced(&self, url: &str) -> RemoteState {
+        let url = match url.parse::<ServerUrl>() {
+            Ok(url) => url,
+            Err(why) => return RemoteState::Fails(why.to_string()),
+        };
         let shown = url.to_string();
-        let announced = Remote::capabilities(&self.remote_access(url), &self.interrupted);
-        let capabilities = announced.map_err(|why| format!("{shown}: {why}"))?;
+        let capabilities = match Remote::capabilities(&self.remote_access(url), &self.interrupted) {
+            Ok(capabilities) => capabilities,
+            Err(why) => return RemoteState::Fails(format!("{shown}: {why}")),
+        };
         let stores = match (capabilities.stores_results, self.settings.word("remote.mode") == Some("read-write")) {
             (true, true) => "results are read and stored",
             (false, true) => "results are read; the server announces that it stores none",
@@ -93,7 +107,7 @@ impl Session {
         };
         let zstd = if capabilities.has_zstd { "zstd" } else { "no compression" };
         let (function, batch) = (capabilities.digest_function(), capabilities.batch);
-        Ok(format!("{shown}: {stores}; digests by {function}, {zstd}, batches of {batch} bytes"))
+        RemoteState::Answers(format!("{shown}: {stores}; digests by {function}, {zstd}, batches of {batch} bytes"))
     }
 
     /// How the settings say to reach the server.
