@@ -132,6 +132,7 @@ fn main() {
     let services = Services {
         executor: &Instantly,
         caches: vec![&store],
+        remote: None,
         blobs: &store,
         memory: &store,
         locks: &NoLocks,

@@ -19,6 +19,7 @@
 //! | | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
 //! | | [`toolchain`] | find, install and fingerprint compilers |
 //! | `kforge-engine` | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits that other packages implement |
+//! | `kforge-remote` | `remote` | the client of remote caches; a cargo feature of the same name |
 //! | `kforge-harness` | [`harness`] | running untrusted code and comparing its results: messages, confinement, the pool of workers, references, buffers |
 //! | `kforge-emulator` | [`emulator`] | CUDA C++ compiled for the host and run thread by thread |
 //! | `kforge-cuda` | [`cuda`] | CUDA compilers, machine code, and running and timing kernels on a device |
@@ -34,9 +35,9 @@
 //! # The flow of data
 //!
 //! `kernel.toml` is parsed into a [`model::Package`]. [`workspace`] finds every file that its kernels can reach, and [`plan`] makes nodes of both. [`engine`]
-//! binds a node's inputs to contents, forms its key, and looks the key up in the journal, the shared cache and the evidence index. Only a step without a known
-//! result is executed: pure kinds in [`step`], the rest by a [`worker`] process, which starts a confined runner for candidate code. What a step saw is an
-//! observation. A judgement is a pure function of observations and policy. [`report`] renders both for people.
+//! binds a node's inputs to contents, forms its key, and looks the key up in the journal, the shared cache, the evidence index and the remote cache. Only a
+//! step without a known result is executed: pure kinds in [`step`], the rest by a [`worker`] process, which starts a confined runner for candidate code. What a
+//! step saw is an observation. A judgement is a pure function of observations and policy. [`report`] renders both for people.
 //!
 //! # Files kforge writes
 //!

@@ -14,6 +14,7 @@ use kforge_types::record::{Form, Outcome, Spec, StepKind, StepResult, Verdict};
 mod dry_run;
 mod expansion;
 mod failing;
+mod remote;
 mod sharing;
 mod waiting;
 

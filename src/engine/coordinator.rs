@@ -14,10 +14,11 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::explain::result_digest;
 use super::gauge::Left;
+use super::graph::STORED;
 use super::resources::{Allocation, Pool};
 use super::schedule::{Ready, Started, Urgencies, Waited};
 use super::services::{BuildOptions, Services};
-use super::state::{Done, NodeCheck, PendingStep, State, Walk};
+use super::state::{AskedStep, Done, NodeCheck, PendingStep, State, Walk};
 use super::work::{Report, Task, Tools, WorkResult, work};
 use super::{Graph, Index, NodeId};
 use kforge_foundation::base::Severity;
@@ -74,6 +75,8 @@ pub fn build(
             left: Left::default(),
             measured: None,
             open: HashMap::new(),
+            asked: HashMap::new(),
+            made_again: HashMap::new(),
             twins: HashMap::new(),
             workers,
             counts: StepCounts::default(),
@@ -130,7 +133,7 @@ impl Workers<'_, '_> {
     fn take(&mut self) -> Vec<Report> {
         let first = self.reports.recv().ok();
         let all: Vec<Report> = first.into_iter().chain(self.reports.try_iter()).collect();
-        self.busy -= all.len();
+        self.busy -= all.iter().filter(|report| report.is_of_worker()).count();
         all
     }
 }
@@ -158,6 +161,10 @@ struct Coordinator<'scope, 'env, 'e> {
     /// When the time that is left was last computed.
     measured: Option<Instant>,
     open: HashMap<Index, OpenStep>,
+    /// Steps about which the remote cache was asked.
+    asked: HashMap<Index, AskedStep>,
+    /// Steps that have ended and run again because an output was lost, with the steps that wait for it.
+    made_again: HashMap<Index, Vec<(Index, OpenStep)>>,
     /// Steps that wait for a step with the same key, by that step's index.
     twins: HashMap<Index, Vec<(Index, Box<PendingStep>)>>,
     workers: Workers<'scope, 'env>,
@@ -183,7 +190,7 @@ impl Coordinator<'_, '_, '_> {
             self.measure();
             self.start();
             self.tell_troubles();
-            if self.workers.busy == 0 {
+            if self.workers.busy == 0 && self.asked.is_empty() {
                 break;
             }
             for report in self.workers.take() {
@@ -213,8 +220,25 @@ impl Coordinator<'_, '_, '_> {
     }
 
     fn check(&mut self, index: Index) {
-        match self.walk.check(index) {
+        let checked = self.walk.check(index);
+        self.take_up(index, checked);
+    }
+
+    /// Goes on with a node after its check.
+    fn take_up(&mut self, index: Index, checked: NodeCheck) {
+        match checked {
             NodeCheck::Done(done) => self.conclude(index, done),
+            NodeCheck::Ask(asked) => {
+                let Some(remote) = self.walk.services.remote else {
+                    let checked = self.walk.check_answer(index, asked, None);
+                    return self.take_up(index, checked);
+                };
+                let (question, reports) = (self.walk.question(index, &asked), self.workers.send_report.clone());
+                self.asked.insert(index, asked);
+                // A closed channel means that nobody waits for the answer.
+                let answer = move |hit| drop(reports.send(Report::answer(index, hit)));
+                remote.ask(question, Box::new(answer));
+            }
             NodeCheck::Twin(owner, todo) => {
                 self.left.ends(index);
                 self.twins.entry(owner).or_default().push((index, todo));
@@ -225,9 +249,8 @@ impl Coordinator<'_, '_, '_> {
                 let states = &self.walk.states;
                 let is_open = |i: Index| !matches!(states.get(i as usize), Some(State::Done(_)));
                 self.left.update(&self.walk.graph, self.walk.services.memory, is_open);
-                let node = self.walk.graph.node(index);
+                let before = self.queue(index);
                 let now = Instant::now();
-                let before = self.ready.push(self.pool.need(node), self.urgencies.of(index), index, now);
                 let waits = wait(WaitReason::Dependency, now.saturating_duration_since(self.started), || {
                     Some(self.walk.graph.node(self.walk.released(index)?).id.to_string())
                 });
@@ -236,6 +259,62 @@ impl Coordinator<'_, '_, '_> {
             }
             // Every dependency of a node that is checked in a build has ended.
             NodeCheck::Unknown => self.conclude(index, Done::stopped(Some("internal error: checked too early"), None)),
+        }
+    }
+
+    /// Adds a step to the ready ones. Returns what steps of its need have waited so far.
+    fn queue(&mut self, index: Index) -> Waited {
+        let need = self.pool.need(self.walk.graph.node(index));
+        self.ready.push(need, self.urgencies.of(index), index, Instant::now())
+    }
+
+    /// An input of a step is no longer in the store. Runs the step that made the input again, and this one afterwards. None if that step cannot run again.
+    fn make_again(&mut self, index: Index, lost: &str, open: OpenStep) -> Result<(), OpenStep> {
+        let inputs = self.walk.graph.node(index).inputs.keys();
+        let source = inputs.zip(self.walk.graph.sources(index)).find(|(name, _)| *name == lost);
+        let Some(source) = source.map(|(_, source)| *source).filter(|source| *source != STORED) else {
+            return Err(open);
+        };
+        if let Some(waiting) = self.made_again.get_mut(&source) {
+            waiting.push((index, open));
+            return Ok(());
+        }
+        let Some(todo) = self.walk.once_more(source) else { return Err(open) };
+        self.made_again.insert(source, vec![(index, open)]);
+        let before = self.queue(source);
+        self.open.insert(source, OpenStep { todo, taken: None, since: None, before, waits: vec![] });
+        Ok(())
+    }
+
+    /// Ends a step that ran or was ready to, for the first time or again.
+    fn close(&mut self, index: Index, done: Done) {
+        match self.made_again.remove(&index) {
+            Some(waiting) => self.made_again(index, waiting, &done),
+            None => self.conclude(index, done),
+        }
+    }
+
+    /// A step that had ended has run again. The steps that wait for it go on if its outputs are the same as before. The step itself has ended once, so its end
+    /// and the counts stay what they are. `done` is how it ended this time.
+    fn made_again(&mut self, index: Index, waiting: Vec<(Index, OpenStep)>, done: &Done) {
+        let outputs = |done: &Done| done.result.as_ref().map(|result| result.outputs.clone());
+        let is_same = matches!(&self.walk.states[index as usize], State::Done(was) if outputs(was) == outputs(done));
+        for (waiter, open) in waiting {
+            if is_same {
+                let before = self.queue(waiter);
+                self.open.insert(waiter, OpenStep { taken: None, since: None, before, ..open });
+                continue;
+            }
+            let key = Some(open.todo.key);
+            let ended = match done.stopped {
+                true => Done { key, ..done.clone() },
+                false => {
+                    let of = &self.walk.graph.node(index).id;
+                    let message = format!("an output of `{of}` is lost, and that step did not give it again");
+                    Done::nothing(Outcome::Failed(message), key)
+                }
+            };
+            self.conclude(waiter, Done { because: open.todo.because, ..ended });
         }
     }
 
@@ -276,7 +355,10 @@ impl Coordinator<'_, '_, '_> {
             open.taken = Some(taken);
             open.since = Some(Instant::now());
             let node = self.walk.graph.node(index);
-            (self.on_event)(Event::StepStarted { id: node.id.clone(), kind: node.kind });
+            // A step that runs again has been reported.
+            if !self.made_again.contains_key(&index) {
+                (self.on_event)(Event::StepStarted { id: node.id.clone(), kind: node.kind });
+            }
             let task = Task {
                 index,
                 id: node.id.clone(),
@@ -295,12 +377,26 @@ impl Coordinator<'_, '_, '_> {
     }
 
     fn finish(&mut self, report: Report) {
-        let Some(OpenStep { todo, taken, waits, .. }) = self.open.remove(&report.index) else { return };
-        if let Some(taken) = taken {
+        if let WorkResult::Answered(hit) = report.worked {
+            if let Some(asked) = self.asked.remove(&report.index) {
+                let checked = self.walk.check_answer(report.index, asked, hit);
+                self.take_up(report.index, checked);
+            }
+            return;
+        }
+        let Some(mut open) = self.open.remove(&report.index) else { return };
+        if let Some(taken) = open.taken.take() {
             self.pool.release(&taken);
             self.freed.push((report.index, taken));
         }
         report.troubles.into_iter().for_each(|t| self.walk.trouble(t));
+        if let WorkResult::Lost(input) = &report.worked {
+            match self.make_again(report.index, input, open) {
+                Ok(()) => return,
+                Err(given_back) => open = given_back,
+            }
+        }
+        let OpenStep { todo, waits, .. } = open;
         let key = todo.key;
         let started_ms = Some(report.started.saturating_duration_since(self.started).as_millis() as u64);
         let duration_ms = report.took.as_millis() as u64;
@@ -310,6 +406,11 @@ impl Coordinator<'_, '_, '_> {
                 Done { started_ms, duration_ms, forgotten: forget, ..ran }
             }
             WorkResult::Known(hit) => Done::fresh(key, hit),
+            WorkResult::Answered(_) => Done::stopped(Some("internal error: an answer to a step that runs"), Some(key)),
+            WorkResult::Lost(input) => {
+                let message = format!("input `{input}` is no longer in the store; build again to recreate it");
+                Done::nothing(Outcome::Failed(message), Some(key))
+            }
             WorkResult::Unavailable(missing, why) => Done::unavailable(missing, why, key),
             WorkResult::Failed { message, notes, trouble } => {
                 Done { notes, trouble, started_ms, duration_ms, ..Done::nothing(Outcome::Failed(message), Some(key)) }
@@ -324,7 +425,7 @@ impl Coordinator<'_, '_, '_> {
         }
         self.walk.remember(report.index, &done, &todo.explanation, &todo.because);
         done.because = todo.because;
-        self.conclude(report.index, done);
+        self.close(report.index, done);
     }
 
     /// Ends a node, and the nodes with the same key that wait for it.
@@ -363,7 +464,7 @@ impl Coordinator<'_, '_, '_> {
     fn stop(&mut self, ready: Vec<Index>, why: Option<&str>) {
         for index in ready {
             let key = self.open.remove(&index).map(|o| o.todo.key);
-            self.conclude(index, Done::stopped(why, key));
+            self.close(index, Done::stopped(why, key));
         }
     }
 

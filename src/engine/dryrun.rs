@@ -11,11 +11,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crossbeam_channel::unbounded;
+
 use super::action::makes_binary;
 use super::evidence::HERE;
 use super::explain::{Earlier, Explanation, Prospect, chain, plain, why_from};
 use super::services::{Because, BuildOptions, PreviousResult, Services};
-use super::state::{Done, NodeCheck, State, Walk};
+use super::state::{AskedStep, Done, NodeCheck, State, Walk};
 use super::{Graph, Index, Memory, Node, NodeId, Source};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, Why};
@@ -238,21 +240,45 @@ impl<'a> Dry<'a> {
     fn walk(graph: Graph, options: &'a BuildOptions, services: &'a Services<'a>) -> Dry<'a> {
         let walk = Walk::new(graph, options, services, false);
         let mut dry = Dry { walk, will: vec![], keys: HashMap::new(), may: vec![], shares: vec![], late: vec![] };
-        while let Some(index) = dry.walk.queue.pop_front() {
-            dry.late.resize(dry.walk.graph.len(), false);
-            let waits = |d: Index| matches!(dry.walk.states[d as usize], State::Unknown) || dry.late[d as usize];
-            let late = dry.walk.graph.dependencies(index).any(waits);
-            dry.late[index as usize] = late;
-            let state = dry.check(index, late);
-            dry.walk.settle(index, state);
+        let (send, answers) = unbounded();
+        let mut asked: HashMap<Index, AskedStep> = HashMap::new();
+        loop {
+            while let Some(index) = dry.walk.queue.pop_front() {
+                dry.late.resize(dry.walk.graph.len(), false);
+                let waits = |d: Index| matches!(dry.walk.states[d as usize], State::Unknown) || dry.late[d as usize];
+                let late = dry.walk.graph.dependencies(index).any(waits);
+                dry.late[index as usize] = late;
+                match (dry.walk.check(index), services.remote) {
+                    (NodeCheck::Ask(step), Some(remote)) => {
+                        let (question, send) = (dry.walk.question(index, &step), send.clone());
+                        asked.insert(index, step);
+                        // A closed channel means that nobody waits for the answer.
+                        remote.ask(question, Box::new(move |hit| drop(send.send((index, hit)))));
+                    }
+                    (checked, _) => dry.settle(index, checked),
+                }
+            }
+            // This keeps a sender, so the channel stays open until every answer is here.
+            let Some((index, hit)) = (!asked.is_empty()).then(|| answers.recv().ok()).flatten() else { break };
+            if let Some(step) = asked.remove(&index) {
+                let checked = dry.walk.check_answer(index, step, hit);
+                dry.settle(index, checked);
+            }
         }
         dry
     }
 
-    fn check(&mut self, index: Index, late: bool) -> State {
+    /// Ends a node after its check.
+    fn settle(&mut self, index: Index, checked: NodeCheck) {
+        let state = self.state(index, checked);
+        self.walk.settle(index, state);
+    }
+
+    /// The state of a node after its check.
+    fn state(&mut self, index: Index, checked: NodeCheck) -> State {
         let node = self.walk.graph.node(index);
-        let (can_run, expands) = (node.unavailable.is_none(), node.expands);
-        match self.walk.check(index) {
+        let (can_run, expands, late) = (node.unavailable.is_none(), node.expands, self.late[index as usize]);
+        match checked {
             NodeCheck::Done(done) => {
                 if late && matches!(done.outcome, Outcome::Unavailable(_)) {
                     // An earlier step may turn out to have the same key; this step then has its result.
@@ -285,7 +311,8 @@ impl<'a> Dry<'a> {
                 self.shares.push((index, todo.because));
                 State::Unknown
             }
-            NodeCheck::Unknown => {
+            // Without a remote cache nothing is asked.
+            NodeCheck::Ask(_) | NodeCheck::Unknown => {
                 if can_run {
                     self.may.push(index);
                 }

@@ -55,5 +55,8 @@ pub use resources::Capacity;
 pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Memory, NoLocks, PreviousResult, Row, Services};
 pub use state::Done;
 pub use symbolic::{symbolic_keys, symbolic_spec};
-pub use traits::{Blobs, Cache, Execution, Executor, Expand, ExpandError, Hit, Job, RunError};
+pub use traits::{
+    Blobs, Cache, Execution, Executor, Expand, ExpandError, Hit, Job, RemoteAnswer, RemoteCache, RemoteQuestion,
+    RunError,
+};
 pub use unanswered::{ClaimsOption, Unanswered};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::gauge::Gauge;
 use super::machine_key::{MachineKey, Tag};
 use super::resources::Capacity;
-use super::{Blobs, Cache, Executor, Expand, Hit, Node, Unanswered};
+use super::{Blobs, Cache, Executor, Expand, Hit, Node, RemoteCache, Unanswered};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Why};
 use kforge_types::record::{Implementations, Spec, StepKind, StepResult};
@@ -103,8 +103,10 @@ impl KeyLocks for NoLocks {
 pub struct Services<'a> {
     /// Executes steps of all kinds.
     pub executor: &'a dyn Executor,
-    /// Caches of results, in the order in which they are asked: journal, local, evidence, remote.
+    /// Caches of results, in the order in which they are asked: journal, local, evidence.
     pub caches: Vec<&'a dyn Cache>,
+    /// The cache that is asked after them, on another machine.
+    pub remote: Option<&'a dyn RemoteCache>,
     /// The store.
     pub blobs: &'a dyn Blobs,
     /// The journal.

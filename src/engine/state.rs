@@ -7,8 +7,9 @@
 //! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever its outcome; for steps that observe a device, only a
 //!    step that asks the same product;
 //! 3. *caches*: a known result counts even if this machine cannot run the step;
-//! 4. *unavailable*: only then does kforge check whether this machine can run the step;
-//! 5. *stopped*: a build that is ending starts no more steps, except pure steps whose inputs are all known: they still judge what was observed.
+//! 4. *remote cache*: asked only if no cache of this machine has a result. The node waits for the answer, and others are checked in the meantime;
+//! 5. *unavailable*: only then does kforge check whether this machine can run the step;
+//! 6. *stopped*: a build that is ending starts no more steps, except pure steps whose inputs are all known: they still judge what was observed.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
@@ -25,7 +26,7 @@ use super::graph::STORED;
 use super::lookup::{BoundNode, Lookup, View};
 use super::machine_key::Tag;
 use super::services::{Because, BuildOptions, Row, Services, lacking};
-use super::{ExpandError, Graph, Hit, Index, Node, Unanswered};
+use super::{ExpandError, Graph, Hit, Index, Node, RemoteQuestion, Source, Unanswered};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Trouble, Wait};
 use kforge_types::record::{Note, Outcome, Spec, StepResult};
@@ -173,6 +174,13 @@ pub(super) struct PendingStep {
     pub(super) again: bool,
 }
 
+/// A step about which the remote cache is asked.
+#[derive(Debug)]
+pub(super) struct AskedStep {
+    pub(super) spec: Arc<Spec>,
+    pub(super) key: Digest,
+}
+
 /// The result of a check.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly every check finds the large one, and there is one at a time")]
@@ -181,7 +189,9 @@ pub(super) enum NodeCheck {
     Done(Done),
     /// It must run.
     Run(Box<PendingStep>),
-    /// The node with this index has the same key and is about to run or runs.
+    /// The remote cache must be asked. Its answer is for [`Walk::check_answer`].
+    Ask(AskedStep),
+    /// The node with this index has the same key and is about to run, runs, or is asked about.
     Twin(Index, Box<PendingStep>),
     /// Its key cannot be formed yet. Only in a dry run.
     Unknown,
@@ -339,7 +349,55 @@ impl<'a> Walk<'a> {
             done.because = self.remember_known(index, &spec, &done);
             return (NodeCheck::Done(done), Some(spec));
         }
+        if !again && self.asks(&spec) {
+            self.claims.insert(claim, index);
+            self.graph.put_params(index, spec.params.clone());
+            return (NodeCheck::Ask(AskedStep { spec: Arc::new(spec), key }), None);
+        }
+        self.check_unknown(index, spec, key, again)
+    }
+
+    /// Whether the remote cache is to be asked about such a step. A build that is ending does not wait for more answers.
+    fn asks(&self, spec: &Spec) -> bool {
+        self.stopping.is_none() && self.services.remote.is_some_and(|remote| remote.serves(spec))
+    }
+
+    /// The question about a node. What steps of this process read is read on this machine; a step of a worker may have a result itself.
+    pub(super) fn question(&self, index: Index, asked: &AskedStep) -> RemoteQuestion {
+        let mut read = BTreeSet::new();
+        for dependent in self.graph.dependents(index).filter(|d| self.graph.node(*d).kind.lane().is_none()) {
+            let inputs = self.graph.node(dependent).inputs.values().zip(self.graph.sources(dependent));
+            read.extend(inputs.filter(|(_, source)| **source == index).filter_map(|(input, _)| match &input.source {
+                Source::Output { name, .. } => Some(name.clone()),
+                Source::Blob(_) => None,
+            }));
+        }
+        RemoteQuestion { key: asked.key, spec: Arc::clone(&asked.spec), read: read.into_iter().collect() }
+    }
+
+    /// The rest of the check of a node about which the remote cache was asked.
+    pub(super) fn check_answer(&mut self, index: Index, asked: AskedStep, hit: Option<Hit>) -> NodeCheck {
+        let AskedStep { spec, key } = asked;
+        if let Some(hit) = hit.filter(|hit| self.expandable(index, hit)) {
+            let mut done = Done::fresh(key, hit);
+            done.because = self.remember_known(index, &spec, &done);
+            return NodeCheck::Done(done);
+        }
+        self.unclaim(index, key);
+        if self.interrupted() {
+            return NodeCheck::Done(Done::stopped(None, Some(key)));
+        }
+        let (checked, spec) = self.check_unknown(index, Arc::unwrap_or_clone(spec), key, false);
+        if let Some(spec) = spec {
+            self.graph.put_params(index, spec.params);
+        }
+        checked
+    }
+
+    /// The end of [`Walk::check`], for a node without a known result.
+    fn check_unknown(&mut self, index: Index, spec: Spec, key: Digest, again: bool) -> (NodeCheck, Option<Spec>) {
         let node = self.graph.node(index);
+        let claim = (key, node.product.clone());
         if let Some(missing) = &node.unavailable {
             let missing = missing.clone();
             let why = match lacking(&self.services.caches, &key, &spec, claim.1.as_deref()) {
@@ -379,6 +437,18 @@ impl<'a> Walk<'a> {
     fn expandable(&self, index: Index, hit: &Hit) -> bool {
         let there = |digest: &Digest| self.services.blobs.get(digest).is_ok_and(|bytes| bytes.is_some());
         !self.graph.node(index).expands || hit.result.outputs.values().all(there)
+    }
+
+    /// Prepares a step that has ended to run again, because an output of it is no longer in the store; none if it cannot run here.
+    pub(super) fn once_more(&mut self, index: Index) -> Option<PendingStep> {
+        let is_fresh = matches!(&self.states[index as usize], State::Done(done) if done.outcome == Outcome::Fresh);
+        if !is_fresh || self.graph.node(index).unavailable.is_some() {
+            return None;
+        }
+        let spec = self.spec(index)?;
+        let (key, explanation) = (spec.key(), spec.explain());
+        let because = vec![Because { what: self.graph.node(index).id.to_string(), why: plain("not-cached") }];
+        Some(PendingStep { spec: Arc::new(spec), key, explanation, because, again: true })
     }
 
     /// Prepares a step that runs or that shares the run of its twin. The spec is kept, so the node gets a copy of its parameters.

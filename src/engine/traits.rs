@@ -1,8 +1,9 @@
 //! The interfaces of the engine: what executes steps, remembers results and adds nodes. Remote execution implements [`Executor`]; a remote cache implements
-//! [`Cache`] and [`Blobs`]. Steps notice neither.
+//! [`RemoteCache`] and [`Blobs`]. Steps notice neither.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
@@ -23,8 +24,13 @@ pub trait Blobs: Send + Sync {
     fn put(&self, bytes: &[u8]) -> std::io::Result<Digest>;
     /// Stores a file's bytes. May move the file.
     fn put_file(&self, path: &Path) -> std::io::Result<Digest>;
-    /// Whether the bytes are stored, without reading them.
+    /// Whether the bytes are stored, without reading them. Contents that a remote cache has named count as stored until they cannot be fetched.
     fn has(&self, digest: &Digest) -> bool;
+    /// Fetches contents that are elsewhere, all at once, before each is read. What cannot be fetched is no longer stored afterwards. Nothing to do for a store
+    /// on this machine.
+    fn fetch(&self, digests: &[Digest]) {
+        let _ = digests;
+    }
 }
 
 /// A remembered result.
@@ -40,7 +46,7 @@ pub struct Hit {
     pub tag: Option<Tag>,
 }
 
-/// A cache of results. Caches are asked in turn: journal, local, evidence, remote.
+/// A cache of results on this machine. Caches are asked in turn: journal, local, evidence.
 pub trait Cache: Send + Sync {
     /// The result under a key, if all its outputs are available.
     fn get(&self, key: &Digest, spec: &Spec) -> std::io::Result<Option<Hit>>;
@@ -61,6 +67,31 @@ pub trait Cache: Send + Sync {
     }
     /// Stores a result, whose outputs are already in the store.
     fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) -> std::io::Result<()>;
+}
+
+/// A question to a [`RemoteCache`].
+#[derive(Debug, Clone)]
+pub struct RemoteQuestion {
+    /// The key of the step.
+    pub key: Digest,
+    /// The spec that has this key.
+    pub spec: Arc<Spec>,
+    /// The outputs that steps on this machine are going to read. They are in the store when a hit is answered; all other outputs are fetched when they are read.
+    pub read: Vec<String>,
+}
+
+/// Called once, with the result that a [`RemoteCache`] has.
+pub type RemoteAnswer = Box<dyn FnOnce(Option<Hit>) + Send>;
+
+/// A cache of results on another machine. It is asked when no cache of this machine has the result, and answers later, so that many questions are in flight at
+/// once. It deals with its errors itself: a result that it cannot give is one that it does not have.
+pub trait RemoteCache: Send + Sync {
+    /// Whether it stores results of such steps.
+    fn serves(&self, spec: &Spec) -> bool;
+    /// Asks for a result. `answer` is called on another thread; without a result soon after the build is interrupted.
+    fn ask(&self, question: RemoteQuestion, answer: RemoteAnswer);
+    /// Stores a result, in the background. Its outputs are in the store.
+    fn put(&self, key: &Digest, spec: &Spec, result: &StepResult);
 }
 
 /// A step ready to run: all its inputs are bound and in the store.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::action::asks_device;
 use super::machine_key::{MachineKey, Tag};
 use super::services::{Services, lacking, look_up};
-use super::{Blobs, Cache, Execution, Executor, Hit, Index, Job, KeyLocks, NodeId, RunError, Unanswered};
+use super::{Blobs, Cache, Execution, Executor, Hit, Index, Job, KeyLocks, NodeId, RemoteCache, RunError, Unanswered};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::{EvidenceSeen, Labels, Trouble};
 use kforge_types::record::{Note, Spec, StepResult};
@@ -21,6 +21,7 @@ use kforge_types::record::{Note, Spec, StepResult};
 pub(super) struct Tools<'a> {
     executor: &'a dyn Executor,
     caches: &'a [&'a dyn Cache],
+    remote: Option<&'a dyn RemoteCache>,
     blobs: &'a dyn Blobs,
     locks: &'a dyn KeyLocks,
     machine_key: Option<&'a MachineKey>,
@@ -29,8 +30,9 @@ pub(super) struct Tools<'a> {
 
 impl<'a> Tools<'a> {
     pub(super) fn of(services: &'a Services<'a>, interrupted: &'a AtomicBool) -> Tools<'a> {
-        let Services { executor, caches, blobs, locks, machine_key, .. } = services;
-        Tools { executor: *executor, caches, blobs: *blobs, locks: *locks, machine_key: *machine_key, interrupted }
+        let Services { executor, caches, remote, blobs, locks, machine_key, .. } = services;
+        let (executor, remote, blobs, locks, machine_key) = (*executor, *remote, *blobs, *locks, *machine_key);
+        Tools { executor, caches, remote, blobs, locks, machine_key, interrupted }
     }
 }
 
@@ -50,8 +52,12 @@ pub(super) struct Task {
     pub(super) again: bool,
 }
 
-/// How a worker thread ended a task.
+/// How a worker thread ended a task, or what the remote cache answered.
 pub(super) enum WorkResult {
+    /// The remote cache answered.
+    Answered(Option<Hit>),
+    /// This input is no longer in the store.
+    Lost(String),
     /// It ran.
     Ran {
         result: StepResult,
@@ -72,7 +78,7 @@ pub(super) enum WorkResult {
     Interrupted,
 }
 
-/// The end of a task.
+/// The end of a task, or an answer of the remote cache.
 pub(super) struct Report {
     pub(super) index: Index,
     pub(super) worked: WorkResult,
@@ -81,6 +87,19 @@ pub(super) struct Report {
     pub(super) took: Duration,
     /// Problems that do not affect the result.
     pub(super) troubles: Vec<String>,
+}
+
+impl Report {
+    /// The report that the remote cache answered.
+    pub(super) fn answer(index: Index, hit: Option<Hit>) -> Report {
+        let started = Instant::now();
+        Report { index, worked: WorkResult::Answered(hit), started, took: Duration::ZERO, troubles: vec![] }
+    }
+
+    /// Whether a worker thread sent it.
+    pub(super) fn is_of_worker(&self) -> bool {
+        !matches!(self.worked, WorkResult::Answered(_))
+    }
 }
 
 /// Runs a task to its end.
@@ -119,10 +138,10 @@ fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut 
 }
 
 fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<String>) -> WorkResult {
-    let lost = task.spec.inputs.iter().find(|(_, i)| i.digest.is_some_and(|d| !tools.blobs.has(&d)));
-    if let Some((name, _)) = lost {
-        let message = format!("input `{name}` is no longer in the store; build again to recreate it");
-        return WorkResult::Failed { message, notes: vec![], trouble: None };
+    let inputs: Vec<(&String, Digest)> = task.spec.inputs.iter().filter_map(|(n, i)| Some((n, i.digest?))).collect();
+    tools.blobs.fetch(&inputs.iter().map(|(_, digest)| *digest).collect::<Vec<_>>());
+    if let Some((name, _)) = inputs.into_iter().find(|(_, digest)| !tools.blobs.has(digest)) {
+        return WorkResult::Lost(name.clone());
     }
     let job = Job {
         id: &task.id,
@@ -165,6 +184,9 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
         if let Err(error) = cache.put(&task.key, &task.spec, &result) {
             troubles.push(format!("cannot write a cache: {error}; the work will be repeated"));
         }
+    }
+    if let Some(remote) = tools.remote.filter(|remote| remote.serves(&task.spec)) {
+        remote.put(&task.key, &task.spec, &result);
     }
     if task.spec.kind.observes_device() {
         let product = task.product.as_deref();

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::session::devices::{ask, driver_is_there};
 use crate::session::needs::{CudaRequest, DEFAULT_CUDA, locked, wanted};
+use crate::session::remote::RemoteState;
 use crate::{Session, Worker};
 use kforge_cuda::device::counters;
 use kforge_cuda::device::facts::{DeviceFacts, Probed};
@@ -83,6 +84,18 @@ pub fn diagnose(session: &Session) -> Diagnosis {
         cost: "nothing can be built: caches and toolchains are stored there",
         mend: "make it writable, or set `KFORGE_HOME` to a writable folder".into(),
     });
+    if let Some(state) = session.remote_state() {
+        say(Finding {
+            what: "remote cache",
+            found: match state {
+                RemoteState::Answers(what) => Presence::Found(what),
+                RemoteState::Fails(why) => Presence::Missing(why),
+            },
+            gives: "results that other machines have stored are not computed again here",
+            cost: "results that other machines have stored are computed again here",
+            mend: "check `remote.url` and its credentials; `remote.mode = \"off\"` does not use it".into(),
+        });
+    }
     match (&manifest, &workspace) {
         (None, _) => {}
         (Some(manifest), None) => say(Finding {

@@ -127,6 +127,20 @@ pub enum Warning {
         /// The reason.
         why: String,
     },
+    /// The remote cache gave an error.
+    #[error("the remote cache `{url}` failed: {why}; what it does not give is computed here")]
+    Remote {
+        /// Its address.
+        url: String,
+        /// The error.
+        why: String,
+    },
+    /// Results were not stored in the remote cache.
+    #[error("{} not stored in the remote cache", if *.0 == 1 { "1 result is".to_string() } else { format!("{} results are", .0) })]
+    NotStoredRemotely(usize),
+    /// A remote cache is named, and this program cannot use one.
+    #[error("the remote cache `{0}` is not used: this kforge was built without its feature `remote`")]
+    NoRemoteFeature(String),
     /// This machine has no key of its own.
     #[error(
         "this machine has no key of its own, so nothing that it observes or computes stands `here`: {0}; `KFORGE_MACHINE_KEY` names another file"

@@ -66,6 +66,13 @@ pub(crate) const PACKAGES: &[Package] = &[
         parts: &[],
         apart: &[(".", "carries specs and results, and looks into neither")],
     },
+    Package {
+        name: "remote",
+        crate_name: "kforge_remote",
+        rooms: false,
+        parts: &[],
+        apart: &[(".", "carries results and contents, and looks into neither")],
+    },
     package!(harness, false),
     package!(emulator, false),
     package!(cuda, false),

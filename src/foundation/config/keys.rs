@@ -1,6 +1,8 @@
 //! The table of settings: names, kinds, defaults and descriptions. Configuration files, `KFORGE_*` variables, `--config`, checks and `kforge config` use this
 //! table.
 
+use super::ServerUrl;
+
 /// What kind of value a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -40,6 +42,11 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'sta
 /// A setting that only the user can set.
 const fn users(name: &'static str, kind: Kind, about: &'static str) -> Key {
     Key { name, kind, default: "", about, is_users: true }
+}
+
+/// A setting that only the user can set, with a default.
+const fn users_with(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+    Key { name, kind, default, about, is_users: true }
 }
 
 /// Every setting, sorted by name. The variable of `build.jobs` is `KFORGE_BUILD_JOBS`.
@@ -103,6 +110,59 @@ pub const KEYS: &[Key] = &[
         "2000000000000",
         "number of scalar operations above which expected values are not computed and a shape is unknown on every target",
     ),
+    users(
+        "remote.client-certificate",
+        Kind::Path,
+        "certificate of this client in PEM, for remote caches that ask for one; not from a repository's configuration",
+    ),
+    users(
+        "remote.client-key",
+        Kind::Path,
+        "key of `remote.client-certificate` in PEM; not from a repository's configuration",
+    ),
+    users(
+        "remote.credential-helper",
+        Kind::Path,
+        "program that gives headers for the remote cache, as credential helpers of Bazel do; not from a repository's configuration",
+    ),
+    users_with(
+        "remote.holdout",
+        Kind::Bool,
+        "false",
+        "also read and store results for holdout shapes, which everybody who may read the remote cache can then see; not from a repository's configuration",
+    ),
+    users(
+        "remote.instance-name",
+        Kind::Text,
+        "instance at the remote cache, for servers that have several; not from a repository's configuration",
+    ),
+    users_with(
+        "remote.mode",
+        Kind::Text,
+        "read",
+        "off, read or read-write: whether results are read from the remote cache and stored there; not from a repository's configuration",
+    ),
+    users_with(
+        "remote.timeout",
+        Kind::Span,
+        "10s",
+        "how long the remote cache may take to answer a request; not from a repository's configuration",
+    ),
+    users(
+        "remote.tls-ca",
+        Kind::Path,
+        "certificates in PEM of the authorities that the remote cache's certificate may come from, instead of the system's; not from a repository's configuration",
+    ),
+    users(
+        "remote.token-file",
+        Kind::Path,
+        "file with a bearer token for the remote cache; not from a repository's configuration",
+    ),
+    users(
+        "remote.url",
+        Kind::Text,
+        "remote cache of results: `grpcs://HOST:PORT`, a server of the Remote Execution API; not from a repository's configuration",
+    ),
     key(
         "sandbox.required",
         Kind::Bool,
@@ -149,6 +209,8 @@ impl Key {
             Kind::Path => !text.is_empty(),
             Kind::Text => match self.name {
                 "term.color" | "term.progress" => matches!(text, "auto" | "always" | "never"),
+                "remote.mode" => matches!(text, "off" | "read" | "read-write"),
+                "remote.url" => text.parse::<ServerUrl>().is_ok(),
                 "agents.keys" => text.split(',').all(|pair| pair.trim().split_once('=').is_some_and(is_permission)),
                 _ => true,
             },
@@ -160,6 +222,8 @@ impl Key {
             Kind::Span => "a time span such as `30d`",
             Kind::Path => "a path",
             Kind::Text if self.name == "agents.keys" => "`VARIABLE=HOST`, separated by commas",
+            Kind::Text if self.name == "remote.mode" => "`off`, `read` or `read-write`",
+            Kind::Text if self.name == "remote.url" => "`grpcs://HOST:PORT`, or `grpc://HOST:PORT` without encryption",
             Kind::Text => "`auto`, `always` or `never`",
         };
         (!fine).then(|| format!("`{text}` is not a valid value of `{}`: expected {expected}", self.name))

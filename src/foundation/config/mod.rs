@@ -3,7 +3,9 @@
 
 pub mod environment;
 pub mod keys;
+pub mod server_url;
 pub mod settings;
 
 pub use environment::Environment;
+pub use server_url::{NotAServer, ServerUrl};
 pub use settings::{Origin, Settings, Value};

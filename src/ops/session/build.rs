@@ -9,6 +9,7 @@ use super::devices::{Asking, Devices};
 use super::evidence_policy::EvidencePolicy;
 use super::open::{Opened, Session};
 use super::package_files::Leaves;
+use super::remote::BuildRemote;
 use super::rounds::Recorded;
 use super::tools::Tools;
 use crate::Error;
@@ -83,6 +84,8 @@ pub struct Ready<'a> {
     pub journal: Arc<Journal>,
     /// The key of this machine, if it has one.
     pub machine_key: Option<Arc<MachineKey>>,
+    /// The remote cache, if there is one.
+    pub remote: BuildRemote,
     /// Which evidence counts.
     pub policy: EvidencePolicy,
     /// Which remembered results count.
@@ -159,7 +162,9 @@ impl Session {
         documents.extend(committed.contents);
         documents.extend(gathered.texts);
         documents.extend(planned.documents);
-        let leaves = Arc::new(Leaves::new(opened.store.clone(), gathered.files, documents));
+        let remote = self.build_remote(opened, asked.evidence.refuses_claims());
+        let store = remote.behind(opened.store.clone());
+        let leaves = Arc::new(Leaves::new(store, gathered.files, documents));
         let blobs: Arc<dyn Blobs> = leaves.clone();
         let machine_key = self.machine_key(asked.write);
         let authentication = Authentication::new(machine_key.clone(), asked.evidence.refuses_claims());
@@ -172,6 +177,7 @@ impl Session {
             actions: ActionCache::new(&opened.home, blobs).with(authentication.clone()),
             authentication,
             machine_key,
+            remote,
             policy: asked.evidence,
             found: Mutex::default(),
             leaves,

@@ -24,6 +24,7 @@ pub(crate) mod open;
 pub mod outdated;
 pub(crate) mod places;
 pub(crate) mod plan;
+pub(crate) mod remote;
 pub mod request;
 pub mod rounds;
 pub(crate) mod sources;

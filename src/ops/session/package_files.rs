@@ -62,6 +62,10 @@ impl Blobs for Leaves {
         }
     }
 
+    fn fetch(&self, digests: &[Digest]) {
+        self.store.fetch(digests);
+    }
+
     fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
         self.store.put(bytes)
     }

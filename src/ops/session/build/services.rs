@@ -58,6 +58,7 @@ impl Ready<'_> {
         let services = Services {
             executor: &executor,
             caches,
+            remote: self.remote.cache(),
             blobs: &*self.leaves,
             memory: &self.memory,
             locks: &self.actions,
@@ -66,6 +67,7 @@ impl Ready<'_> {
             machine_key: self.machine_key.as_deref(),
         };
         let done = with(&services);
+        self.remote.finish(session);
         self.keep_findings(session, evidence.findings());
         // The records are stored and used in any case. A failed sync is worth a warning, because only the device could produce them again.
         if let Err(e) = evidence.sync() {

@@ -1,0 +1,162 @@
+//! Reads many contents of the server at once. A content that is wanted while others are being gathered joins their batch, so that ten thousand small contents
+//! are some dozens of requests.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
+use kforge_foundation::base::Digest;
+use tokio::sync::oneshot;
+use tonic::Code;
+
+use super::client::Client;
+use super::connection::Connection;
+use super::error::RemoteError;
+use super::retry::sent;
+use super::streams;
+
+/// How long contents are gathered for a batch.
+const GATHER: Duration = Duration::from_millis(1);
+/// The largest number of contents in one batch.
+const MOST: usize = 1000;
+
+/// A content that is wanted.
+struct Wanted {
+    digest: Digest,
+    named: reapi::Digest,
+}
+
+/// The contents that are wanted and not here yet, with those who wait for them.
+#[derive(Default)]
+pub(crate) struct Batches {
+    queue: RefCell<Vec<Wanted>>,
+    waiting: RefCell<HashMap<Digest, Vec<oneshot::Sender<()>>>>,
+    is_gathering: Cell<bool>,
+}
+
+impl Client {
+    /// Brings contents to the store. Returns once each is there or cannot be had; those that cannot are no longer named.
+    pub(crate) async fn fetch(self: &Rc<Self>, digests: &[Digest]) {
+        let mut waits = vec![];
+        for digest in digests.iter().filter(|digest| !self.shared.store.has(digest)) {
+            let Some(named) = self.shared.named(digest) else { continue };
+            let (done, wait) = oneshot::channel();
+            waits.push(wait);
+            let mut waiting = self.batches.waiting.borrow_mut();
+            let others = waiting.entry(*digest).or_default();
+            if others.is_empty() {
+                self.batches.queue.borrow_mut().push(Wanted { digest: *digest, named });
+            }
+            others.push(done);
+        }
+        if !waits.is_empty() && !self.batches.is_gathering.replace(true) {
+            tokio::task::spawn_local(Rc::clone(self).send_batches());
+        }
+        for wait in waits {
+            // The sender is dropped only with this client.
+            let _ = wait.await;
+        }
+    }
+
+    /// Sends what is wanted in batches, until nothing more is.
+    async fn send_batches(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(GATHER).await;
+            let limit = self.connection().await.map_or(0, |connection| connection.capabilities.batch);
+            let Some(batch) = self.next_batch(limit) else { break };
+            tokio::task::spawn_local(Rc::clone(&self).read(batch));
+        }
+        self.batches.is_gathering.set(false);
+    }
+
+    /// Takes contents from the queue that fit into one batch; a larger one is alone.
+    fn next_batch(&self, limit: u64) -> Option<Vec<Wanted>> {
+        let mut queue = self.batches.queue.borrow_mut();
+        let mut size = 0;
+        let mut count = 0;
+        while let Some(wanted) = queue.get(count) {
+            // The digest and the lengths in the message take some bytes.
+            size += wanted.digest.size() + 200;
+            if count > 0 && (size > limit || count >= MOST) {
+                break;
+            }
+            count += 1;
+        }
+        (count > 0).then(|| queue.drain(..count).collect())
+    }
+
+    /// Reads a batch and stores what is correct. Whoever waits for it goes on.
+    async fn read(self: Rc<Self>, batch: Vec<Wanted>) {
+        let contents = match self.connection().await {
+            Some(connection) => self.contents(&connection, &batch).await,
+            None => vec![],
+        };
+        let store = self.shared.store.clone();
+        // A failure to write is like a content that is not there; the store reports its own troubles.
+        let written = move || contents.into_iter().filter_map(|bytes| store.put(&bytes).ok()).collect::<Vec<_>>();
+        let stored = tokio::task::spawn_blocking(written).await.unwrap_or_default();
+        for Wanted { digest, .. } in batch {
+            if !stored.contains(&digest) {
+                self.shared.forget(&digest);
+            }
+            for waiting in self.batches.waiting.borrow_mut().remove(&digest).unwrap_or_default() {
+                // Nobody waits any more if the build was interrupted.
+                let _ = waiting.send(());
+            }
+        }
+    }
+
+    /// The contents of a batch, those that are correct.
+    async fn contents(&self, connection: &Connection, batch: &[Wanted]) -> Vec<Vec<u8>> {
+        let read = match batch {
+            [one] if one.digest.size() > connection.capabilities.batch => {
+                let bytes = streams::read(&self.limiter, connection, &one.named, one.digest.size()).await;
+                bytes.map(|bytes| bytes.map(|bytes| (one.named.hash.clone(), bytes)).into_iter().collect())
+            }
+            _ => self.batch_read(connection, batch).await,
+        };
+        let read: HashMap<String, Vec<u8>> = match read {
+            Ok(read) => read,
+            Err(error) => {
+                self.shared.reading.failure(&error);
+                return vec![];
+            }
+        };
+        let mut contents = vec![];
+        for Wanted { digest, named } in batch {
+            match read.get(&named.hash) {
+                Some(bytes) if Digest::of(bytes) == *digest => {
+                    self.shared.reading.success();
+                    contents.push(bytes.clone());
+                }
+                Some(_) => self.shared.reading.failure(&RemoteError::WrongBytes(*digest)),
+                None => self.shared.reading.failure(&RemoteError::Gone),
+            }
+        }
+        contents
+    }
+
+    async fn batch_read(
+        &self,
+        connection: &Connection,
+        batch: &[Wanted],
+    ) -> Result<HashMap<String, Vec<u8>>, RemoteError> {
+        let request = reapi::BatchReadBlobsRequest {
+            instance_name: connection.instance.clone(),
+            digests: batch.iter().map(|wanted| wanted.named.clone()).collect(),
+            acceptable_compressors: vec![],
+            digest_function: connection.capabilities.function.number(),
+        };
+        let send = || {
+            let (mut contents, request) = (connection.contents.clone(), request.clone());
+            async move { contents.batch_read_blobs(request).await }
+        };
+        let answer = sent(&self.limiter, connection.timeout, "BatchReadBlobs", send).await?;
+        let responses = answer.map(|answer| answer.into_inner().responses).unwrap_or_default();
+        let is_fine = |code: i32| code == Code::Ok as i32;
+        let good = responses.into_iter().filter(|r| r.status.as_ref().is_none_or(|status| is_fine(status.code)));
+        Ok(good.filter_map(|r| Some((r.digest?.hash, r.data))).collect())
+    }
+}

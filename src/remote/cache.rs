@@ -1,0 +1,163 @@
+//! The remote cache as the engine sees it: what is asked about, what is stored, and when the thread that talks to the server ends.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::bounded;
+use kforge_engine::action::asks_device;
+use kforge_engine::{Blobs, RemoteAnswer, RemoteCache, RemoteQuestion};
+use kforge_foundation::base::Digest;
+use kforge_types::record::{Spec, StepResult};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::breaker::Breaker;
+use super::client::{Answer, Request, Shared, serve};
+use super::connection::{Access, Connection};
+use super::{Capabilities, RemoteError};
+
+/// How long the end of a build waits until its results are stored.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a remote cache is used.
+pub struct RemoteOptions {
+    /// How to reach it.
+    pub access: Access,
+    /// Whether results are stored. Otherwise they are only read.
+    pub writes: bool,
+    /// Whether results for holdout shapes are read and stored.
+    pub holdout: bool,
+    /// Texts that no result may contain if it is to be stored, such as the folders of this machine.
+    pub private: Vec<String>,
+    /// Set when the build is interrupted.
+    pub interrupted: Arc<AtomicBool>,
+    /// Hears of the first error.
+    pub report: Box<dyn Fn(&RemoteError) + Send + Sync>,
+}
+
+/// A remote cache. Nothing is sent before the first question.
+pub struct Remote {
+    shared: Arc<Shared>,
+    requests: Mutex<Option<UnboundedSender<Request>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    writes: bool,
+    holdout: bool,
+    private: Vec<String>,
+}
+
+impl Remote {
+    /// The remote cache of these options. What it gives is brought to `store`.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn start(options: RemoteOptions, store: Arc<dyn Blobs>) -> std::io::Result<Remote> {
+        let RemoteOptions { access, writes, holdout, private, interrupted, report } = options;
+        // One message is enough, whether reading fails first or storing does.
+        let (report, is_said) = (Arc::new(report), Arc::new(AtomicBool::new(false)));
+        let breaker = || {
+            let (report, is_said) = (report.clone(), is_said.clone());
+            Breaker::new(Box::new(move |error: &RemoteError| {
+                if !is_said.swap(true, Ordering::Relaxed) {
+                    report(error);
+                }
+            }))
+        };
+        let shared = Arc::new(Shared::new(access, store, interrupted, (breaker(), breaker())));
+        let (send, requests) = unbounded_channel();
+        let of_thread = shared.clone();
+        let thread = std::thread::Builder::new().name("remote cache".into()).spawn(move || {
+            if let Err(error) = serve(of_thread.clone(), requests) {
+                of_thread.reading.failure(&RemoteError::Connect(error.to_string()));
+            }
+        })?;
+        let (requests, thread) = (Mutex::new(Some(send)), Mutex::new(Some(thread)));
+        Ok(Remote { shared, requests, thread, writes, holdout, private })
+    }
+
+    /// Connects, and asks what the server can do.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    pub fn capabilities(access: &Access, interrupted: &AtomicBool) -> Result<Capabilities, RemoteError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| RemoteError::Connect(e.to_string()))?;
+        runtime.block_on(Connection::open(access, interrupted)).map(|connection| connection.capabilities)
+    }
+
+    /// Whether a hit has named this content.
+    pub(crate) fn names(&self, digest: &Digest) -> bool {
+        self.shared.named(digest).is_some()
+    }
+
+    /// Brings those contents to the store that hits have named. Returns whether there were any.
+    pub(crate) fn fetch(&self, digests: &[Digest]) -> bool {
+        let named = digests.iter().filter(|digest| self.names(digest) && !self.shared.store.has(digest));
+        let named: Vec<Digest> = named.copied().collect();
+        if named.is_empty() {
+            return false;
+        }
+        let (done, wait) = bounded(1);
+        self.send(Request::Fetch(named.clone(), done));
+        // If the thread has ended, nothing was fetched.
+        let _ = wait.recv();
+        named.iter().filter(|digest| !self.shared.store.has(digest)).for_each(|digest| self.shared.forget(digest));
+        true
+    }
+
+    /// Waits a while until the results of the build are stored. Returns how many are not.
+    pub fn finish(&self) -> usize {
+        let (done, wait) = bounded(1);
+        if self.shared.unstored.load(Ordering::Relaxed) > 0 {
+            self.send(Request::Finish(done));
+            let _ = wait.recv_timeout(PATIENCE);
+        }
+        self.shared.unstored.load(Ordering::Relaxed)
+    }
+
+    /// Sends a request to the thread. Drops it if the thread has ended.
+    fn send(&self, request: Request) {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(send) = &*requests {
+            let _ = send.send(request);
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        drop(self.requests.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // A panic of the thread was printed; the build has ended.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl RemoteCache for Remote {
+    fn serves(&self, spec: &Spec) -> bool {
+        let is_holdout = spec.params.get("holdout").and_then(serde_json::Value::as_bool) == Some(true);
+        let is_served = spec.kind.lane().is_some() && !asks_device(spec) && (self.holdout || !is_holdout);
+        is_served && !self.shared.reading.is_open()
+    }
+
+    fn ask(&self, question: RemoteQuestion, answer: RemoteAnswer) {
+        // Dropped, it answers that there is no result.
+        self.send(Request::Ask(question, Answer::new(answer)));
+    }
+
+    fn put(&self, key: &Digest, _: &Spec, result: &StepResult) {
+        if !self.writes {
+            return;
+        }
+        let text = serde_json::to_string(result).unwrap_or_default();
+        if self.private.iter().any(|private| text.contains(private.as_str())) {
+            return;
+        }
+        self.shared.unstored.fetch_add(1, Ordering::Relaxed);
+        if self.shared.writing.is_open() {
+            return;
+        }
+        self.send(Request::Store(*key, result.clone()));
+    }
+}

@@ -1,0 +1,83 @@
+//! Why a remote cache could not be used.
+
+use std::path::PathBuf;
+
+use kforge_foundation::base::Digest;
+
+/// Why a remote cache could not be used, or an answer of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteError {
+    /// A file that the settings name cannot be read.
+    #[error("cannot read `{path}`: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        why: String,
+    },
+    /// The credential helper gave no credentials.
+    #[error("the credential helper `{program}` {why}")]
+    Helper {
+        /// The program.
+        program: PathBuf,
+        /// What it did.
+        why: String,
+    },
+    /// Credentials would be sent without encryption.
+    #[error("credentials are sent only to `grpcs://` servers and to this machine")]
+    Exposed,
+    /// A certificate, key or token cannot be used.
+    #[error("the credentials cannot be used: {0}")]
+    Credentials(String),
+    /// The server cannot be reached.
+    #[error("cannot connect: {0}")]
+    Connect(String),
+    /// The server answered with an error.
+    #[error("{method}: {code}{}", if message.is_empty() { String::new() } else { format!(": {message}") })]
+    Status {
+        /// The method of the API.
+        method: &'static str,
+        /// The code of gRPC.
+        code: String,
+        /// The server's text.
+        message: String,
+    },
+    /// The server took too long.
+    #[error("{method}: no answer within {seconds} s")]
+    Late {
+        /// The method of the API.
+        method: &'static str,
+        /// The limit.
+        seconds: u64,
+    },
+    /// The server lacks something that kforge needs.
+    #[error("the server has {0}")]
+    Lacks(&'static str),
+    /// The server gave other bytes than those with the digest.
+    #[error("the server gave other bytes than those of {0}")]
+    WrongBytes(Digest),
+    /// The server named a content that it does not have.
+    #[error("the server no longer has a content that it named")]
+    Gone,
+    /// A stored result is not one of kforge's, or damaged.
+    #[error("a stored result cannot be read: {0}")]
+    Entry(String),
+}
+
+impl RemoteError {
+    /// Whether the server refused for a reason that will not go away during a build.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            RemoteError::Status { code, .. } => {
+                matches!(code.as_str(), "Unauthenticated" | "PermissionDenied" | "Unimplemented")
+            }
+            RemoteError::File { .. }
+            | RemoteError::Helper { .. }
+            | RemoteError::Exposed
+            | RemoteError::Credentials(_)
+            | RemoteError::Connect(_)
+            | RemoteError::Lacks(_) => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The client for remote caches of results that speak the Remote Execution API (REAPI) of Bazel: BuildBarn, BuildBuddy, NativeLink, BuildGrid, buildbox-casd,
+//! bazel-remote. Knows keys, results and contents; does not know kernels, and executes nothing.
+//!
+//! | decision | because |
+//! |---|---|
+//! | a result lies under an address that is made of kforge's own key ([`address`]) | the key is a digest of everything that the step sees; the server need not have the inputs |
+//! | only steps of workers are asked about, and no observation of a device | a pure step takes less time than a round trip, and evidence needs a signature |
+//! | many questions are in flight at once, and contents are read in batches | ten thousand questions one after the other take minutes at 20 ms |
+//! | an output is fetched when a step or a report reads it | most binaries are read by steps whose results are known as well |
+//! | every content is compared with its digest | the server may be wrong; what a result *says* is the word of whoever may write to the cache |
+//! | no error of the server is an error of the build | the step runs here instead; the first error is a warning, and after [`breaker::MOST`] in a row nothing more is sent |
+//!
+//! One thread ([`client`]) talks to the server. All other threads send it requests and wait for answers.
+
+mod address;
+mod batches;
+mod blobs;
+mod breaker;
+mod cache;
+mod capabilities;
+mod client;
+mod connection;
+mod credentials;
+mod digests;
+mod entry;
+mod error;
+mod retry;
+mod streams;
+mod upload;
+
+pub use blobs::RemoteBlobs;
+pub use cache::{Remote, RemoteOptions};
+pub use capabilities::Capabilities;
+pub use connection::{Access, Tls};
+pub use error::RemoteError;

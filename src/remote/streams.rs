@@ -1,0 +1,104 @@
+//! Contents that are too large for a batch, one stream each. With zstd, if the server has it.
+
+use std::io::Read as _;
+
+use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
+use bazel_remote_apis::google::bytestream::{ReadRequest, WriteRequest};
+use tonic::Status;
+
+use super::connection::Connection;
+use super::error::RemoteError;
+use super::retry::{Limiter, failed, sent, within};
+
+/// The size of one part of a stream in bytes.
+const PART: usize = 1 << 20;
+/// zstd's own default, which is fast enough for any network.
+const LEVEL: i32 = 3;
+
+/// Reads a content of `size` bytes. None if the server does not have it. The caller compares it with its digest.
+pub(crate) async fn read(
+    limiter: &Limiter,
+    connection: &Connection,
+    named: &reapi::Digest,
+    size: u64,
+) -> Result<Option<Vec<u8>>, RemoteError> {
+    let is_packed = connection.capabilities.has_zstd;
+    let kind = if is_packed { "compressed-blobs/zstd" } else { "blobs" };
+    let function = connection.capabilities.function.in_names();
+    let resource = connection.resource(&format!("{kind}/{function}{}/{}", named.hash, named.size_bytes));
+    // What cannot be compressed becomes a little longer.
+    let most = if is_packed { size + size / 64 + 1024 } else { size };
+    let method = "ByteStream.Read";
+    let send = || {
+        let mut streams = connection.streams.clone();
+        let request = ReadRequest { resource_name: resource.clone(), ..Default::default() };
+        async move {
+            let mut parts = streams.read(request).await?.into_inner();
+            let mut bytes = vec![];
+            // The time limit is for each part, because a large content takes its time.
+            while let Some(part) = within(connection.timeout, method, parts.message())
+                .await
+                .map_err(|late| Status::deadline_exceeded(late.to_string()))??
+            {
+                bytes.extend_from_slice(&part.data);
+                if bytes.len() as u64 > most {
+                    return Err(Status::data_loss("more bytes than the content has"));
+                }
+            }
+            Ok(bytes)
+        }
+    };
+    let Some(bytes) = sent(limiter, connection.timeout.saturating_mul(60), method, send).await? else {
+        return Ok(None);
+    };
+    if !is_packed {
+        return Ok(Some(bytes));
+    }
+    let unpacked = move || {
+        let mut out = vec![];
+        let decoder = zstd::stream::read::Decoder::new(bytes.as_slice())?;
+        // One byte more than expected is enough to know that the content is another one.
+        decoder.take(size + 1).read_to_end(&mut out).map(|_| out)
+    };
+    let out = tokio::task::spawn_blocking(unpacked).await.unwrap_or_else(|e| Err(std::io::Error::other(e)));
+    out.map(Some).map_err(|e| RemoteError::Entry(e.to_string()))
+}
+
+/// Writes a content. `unique` tells this upload from others of the same content.
+pub(crate) async fn write(
+    limiter: &Limiter,
+    connection: &Connection,
+    digest: &reapi::Digest,
+    bytes: Vec<u8>,
+    unique: &str,
+) -> Result<(), RemoteError> {
+    let is_packed = connection.capabilities.has_zstd;
+    let kind = if is_packed { "compressed-blobs/zstd" } else { "blobs" };
+    let function = connection.capabilities.function.in_names();
+    let name = format!("uploads/{unique}/{kind}/{function}{}/{}", digest.hash, digest.size_bytes);
+    let resource = connection.resource(&name);
+    let packed = move || if is_packed { zstd::encode_all(bytes.as_slice(), LEVEL) } else { Ok(bytes) };
+    let bytes = tokio::task::spawn_blocking(packed).await.unwrap_or_else(|e| Err(std::io::Error::other(e)));
+    let bytes = bytes.map_err(|e| RemoteError::Entry(e.to_string()))?;
+    let parts: Vec<WriteRequest> = parts(&resource, &bytes);
+    let method = "ByteStream.Write";
+    let send = || {
+        let (mut streams, parts) = (connection.streams.clone(), parts.clone());
+        async move { streams.write(futures_util::stream::iter(parts)).await }
+    };
+    let missing = || failed(method)(Status::not_found("the server has no such resource"));
+    // Some servers end the stream early, with success, because another client has stored the content meanwhile.
+    sent(limiter, connection.timeout.saturating_mul(60), method, send).await?.map(drop).ok_or_else(missing)
+}
+
+fn parts(resource: &str, bytes: &[u8]) -> Vec<WriteRequest> {
+    let all = bytes.chunks(PART).enumerate();
+    all.map(|(at, part)| WriteRequest {
+        // Only the first part needs the name.
+        resource_name: if at == 0 { resource.to_string() } else { String::new() },
+        write_offset: (at * PART) as i64,
+        finish_write: (at + 1) * PART >= bytes.len(),
+        data: part.to_vec(),
+    })
+    .collect()
+}
