@@ -4,6 +4,8 @@ use std::io::Read as _;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use bazel_remote_apis::google::bytestream::{ReadRequest, WriteRequest};
+use ruzstd::decoding::StreamingDecoder;
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tonic::Status;
 
 use super::connection::Connection;
@@ -12,8 +14,6 @@ use super::retry::{Limiter, failed, sent, within};
 
 /// The size of one part of a stream in bytes.
 const PART: usize = 1 << 20;
-/// zstd's own default, which is fast enough for any network.
-const LEVEL: i32 = 3;
 
 /// Reads a content of `size` bytes. None if the server does not have it. The caller compares it with its digest.
 pub(crate) async fn read(
@@ -56,7 +56,7 @@ pub(crate) async fn read(
     }
     let unpacked = move || {
         let mut out = vec![];
-        let decoder = zstd::stream::read::Decoder::new(bytes.as_slice())?;
+        let decoder = StreamingDecoder::new(bytes.as_slice()).map_err(std::io::Error::other)?;
         // One byte more than expected is enough to know that the content is another one.
         decoder.take(size + 1).read_to_end(&mut out).map(|_| out)
     };
@@ -77,9 +77,8 @@ pub(crate) async fn write(
     let function = connection.capabilities.function.in_names();
     let name = format!("uploads/{unique}/{kind}/{function}{}/{}", digest.hash, digest.size_bytes);
     let resource = connection.resource(&name);
-    let packed = move || if is_packed { zstd::encode_all(bytes.as_slice(), LEVEL) } else { Ok(bytes) };
-    let bytes = tokio::task::spawn_blocking(packed).await.unwrap_or_else(|e| Err(std::io::Error::other(e)));
-    let bytes = bytes.map_err(|e| RemoteError::Entry(e.to_string()))?;
+    let packed = move || if is_packed { compress_to_vec(bytes.as_slice(), CompressionLevel::Fastest) } else { bytes };
+    let bytes = tokio::task::spawn_blocking(packed).await.map_err(|e| RemoteError::Entry(e.to_string()))?;
     let parts: Vec<WriteRequest> = parts(&resource, &bytes);
     let method = "ByteStream.Write";
     let send = || {

@@ -197,6 +197,13 @@ pub(crate) struct Server {
     running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
+/// What a frame of zstd holds; none if it is damaged.
+pub(crate) fn uncompressed(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut out = vec![];
+    std::io::Read::read_to_end(&mut ruzstd::decoding::StreamingDecoder::new(bytes).ok()?, &mut out).ok()?;
+    Some(out)
+}
+
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -96,13 +96,13 @@ fn verified(function: Function, digest: &re::Digest, bytes: &[u8]) -> Result<(),
 }
 
 fn compressed(bytes: &[u8]) -> Vec<u8> {
-    zstd::stream::encode_all(bytes, 1).unwrap()
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
 fn uncompressed(compressor: Compressor, bytes: Vec<u8>) -> Result<Vec<u8>, Status> {
     match compressor {
         Compressor::Identity => Ok(bytes),
-        _ => zstd::stream::decode_all(&bytes[..]).map_err(|_| invalid("the data cannot be uncompressed")),
+        _ => crate::server::uncompressed(&bytes).ok_or_else(|| invalid("the data cannot be uncompressed")),
     }
 }
 
