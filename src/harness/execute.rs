@@ -1,6 +1,10 @@
 //! Executes a job of the engine by a request to a worker. Knows both sides; does not know what any kind of step does.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::hangs::HangMark;
 use super::message::{Places, Request, Response};
@@ -8,7 +12,10 @@ use super::pool::{Pool, WorkerDied};
 use super::stage;
 use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
-use kforge_types::record::Note;
+use kforge_types::record::{Note, Spec, StepKind};
+
+/// The time limit in seconds for starting a runner at a device.
+const STARTING_S: u64 = 60;
 
 /// The settings that all steps of a build share.
 pub struct WorkerExecutor<'a> {
@@ -52,6 +59,7 @@ impl WorkerExecutor<'_> {
             allow_unconfined: self.allow_unconfined,
             hang: HangMark::new(self.hangs, job.labels),
             planned: job.planned,
+            warm_up: false,
         };
         let turn = |device| self.pool.turn(device, job.interrupted).ok_or(RunError::Interrupted);
         let turn = job.device.map(turn).transpose()?;
@@ -68,6 +76,57 @@ impl WorkerExecutor<'_> {
                 Ok(Execution { outputs, verdict, notes, summary, forget })
             }
         }
+    }
+}
+
+/// A runner at a device, started before the first step there is due: creating a context takes longer than most compilations, and both can go on at once.
+pub struct WarmUp {
+    ended: Arc<AtomicBool>,
+}
+
+impl WarmUp {
+    /// Starts a runner at a device in the background, for machine code of an architecture and with these places and limits of its worker. Steps for the device
+    /// wait until it is ready. If it does not start, the first of them reports why.
+    pub fn begin(pool: Arc<Pool>, device: &str, arch: &str, limits: &WorkerExecutor<'_>) -> Self {
+        let spec = Spec {
+            kind: StepKind::Verify,
+            version: 0,
+            implementation: None,
+            params: serde_json::json!({ "arch": arch }),
+            inputs: BTreeMap::new(),
+        };
+        let request = Request {
+            spec,
+            input: PathBuf::new(),
+            output: PathBuf::new(),
+            places: limits.places.clone(),
+            device: Some(device.to_string()),
+            time_limit_s: STARTING_S,
+            run_limit_s: limits.run_limit_s,
+            memory_limit: limits.memory_limit,
+            compiler_memory: limits.compiler_memory,
+            allow_unconfined: limits.allow_unconfined,
+            hang: None,
+            planned: SystemTime::UNIX_EPOCH,
+            warm_up: true,
+        };
+        let ended = Arc::new(AtomicBool::new(false));
+        let until = ended.clone();
+        std::thread::spawn(move || {
+            let turn = request.device.as_deref().and_then(|device| pool.turn(device, &until));
+            if turn.is_some() {
+                // Its answer matters to nobody: the first step at the device reports what is wrong there.
+                drop(pool.run(&request, &until));
+            }
+        });
+        WarmUp { ended }
+    }
+}
+
+impl Drop for WarmUp {
+    /// Ends a runner that is still being started: nothing waits for it.
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
     }
 }
 

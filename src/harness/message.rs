@@ -59,6 +59,9 @@ pub struct Request {
     pub hang: Option<HangMark>,
     /// When the step was planned, as in [`kforge_engine::Job`].
     pub planned: SystemTime,
+    /// Whether the worker only starts what a step for the device needs, so that the first such step does not wait for it. Executes nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm_up: bool,
 }
 
 /// A worker's answer.

@@ -1,6 +1,6 @@
 //! The coordinator's workers: kept warm, one request at a time each, replaced when they die. Knows processes and messages; does not know what a step does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -51,6 +51,8 @@ pub struct Pool {
     /// Idle workers by lane and by the UUID of the device whose context they hold.
     idle: Mutex<BTreeMap<Seat, Vec<Warm>>>,
     turns: Turns,
+    /// The UUIDs of devices at which a step, or what was started for the first one, has ended.
+    warm: Mutex<BTreeSet<String>>,
 }
 
 /// A worker that died without an answer. It was killed with everything that it started; the next request gets a new one.
@@ -74,7 +76,7 @@ impl WorkerDied {
 impl Pool {
     /// A pool of processes that are started by `worker`: the path of this program and the argument `worker`.
     pub fn new(worker: Command) -> Self {
-        Pool { worker, steps: None, idle: Mutex::default(), turns: Turns::default() }
+        Pool { worker, steps: None, idle: Mutex::default(), turns: Turns::default(), warm: Mutex::default() }
     }
 
     /// With workers that are confined, when they compile, to the toolchain and to this folder, which contains the folders of all steps.
@@ -90,9 +92,11 @@ impl Pool {
         Some(compilers::of_worker(&request.places, request.compiler_memory, steps))
     }
 
-    /// Waits for a place among the steps at work for a device, given by UUID; returns none if interrupted.
+    /// Waits for a place among the steps at work for a device, given by UUID; returns none if interrupted. The first step is there alone: a second worker could
+    /// create its context only after the first one's, and by then the first worker often does the second step sooner.
     pub fn turn(&self, device: &str, interrupted: &AtomicBool) -> Option<Turn<'_>> {
-        self.turns.take(device, AT_A_DEVICE, interrupted)
+        let is_warm = || self.warm.lock().unwrap_or_else(PoisonError::into_inner).contains(device);
+        self.turns.take(device, &|| if is_warm() { AT_A_DEVICE } else { 1 }, interrupted)
     }
 
     /// Executes a step in a worker. As many steps run at once as threads call this.
@@ -118,6 +122,9 @@ impl Pool {
             stderr: String::new(),
             interrupted: false,
         })?;
+        if let Some(device) = &seat.1 {
+            self.warm.lock().unwrap_or_else(PoisonError::into_inner).insert(device.clone());
+        }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(seat).or_default().push((keep, worker));
         Ok(response)
     }

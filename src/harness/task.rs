@@ -42,6 +42,8 @@ pub struct Task {
     pub hang: Option<HangMark>,
     /// As in [`Request::planned`].
     pub planned: SystemTime,
+    /// As in [`Request::warm_up`].
+    pub warm_up: bool,
     /// When the step began.
     pub started: Instant,
     /// The microseconds of that time that it waited for others, as [`Task::waited`] counts them.
@@ -63,6 +65,7 @@ impl From<Request> for Task {
             allow_unconfined: request.allow_unconfined,
             hang: request.hang,
             planned: request.planned,
+            warm_up: request.warm_up,
             started: Instant::now(),
             waiting_us: Arc::default(),
         }
@@ -186,6 +189,7 @@ mod tests {
             allow_unconfined: false,
             hang: None,
             planned: SystemTime::UNIX_EPOCH,
+            warm_up: false,
         });
         let task = Task { started: task.started - minute, ..task };
         assert_eq!(task.left(), Duration::ZERO);

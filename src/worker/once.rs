@@ -61,6 +61,7 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         allow_unconfined: limits.allow_unconfined,
         hang: None,
         planned: SystemTime::now(),
+        warm_up: false,
         started: Instant::now(),
         waiting_us: std::sync::Arc::default(),
     };

@@ -101,6 +101,9 @@ fn serve(
 
 /// Executes one step. A panic fails the step but does not end the worker.
 pub fn perform(task: &Task, steps: Dispatch) -> Response {
+    if task.warm_up {
+        return device::warm_up(task);
+    }
     let Some(run) = steps(task) else {
         let on =
             task.spec.params.get("arch").and_then(|a| a.as_str()).map(|a| format!(" for `{a}`")).unwrap_or_default();
@@ -150,6 +153,7 @@ mod tests {
             allow_unconfined: false,
             hang: None,
             planned: std::time::SystemTime::UNIX_EPOCH,
+            warm_up: false,
         };
         let lines = ["nonsense".to_string(), serde_json::to_string(&request).unwrap()];
         let mut answers = Vec::new();

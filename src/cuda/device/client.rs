@@ -178,6 +178,18 @@ pub fn resolve(places: &Places, arch: &str) -> Option<String> {
     probed.present().resolve(arch, None).and_then(|resolved| resolved.uuids.first().cloned())
 }
 
+/// Starts the runner of the task's device and keeps it for the first step there.
+pub fn warm_up(task: &Task) -> Response {
+    let arch = task.spec.params.get("arch").and_then(|arch| arch.as_str()).unwrap_or_default();
+    match Client::start(task, arch, false) {
+        Ok(client) => {
+            client.keep();
+            done("ready", vec![])
+        }
+        Err(response) => response,
+    }
+}
+
 /// The devices that the task names.
 pub(super) fn probed(task: &Task) -> Result<Probed, Response> {
     let none = |why: String| Response::Unavailable { why };

@@ -58,7 +58,7 @@ mod wire;
 
 pub use baseline::baseline;
 pub use bench::bench;
-pub use client::{resolve, warm};
+pub use client::{resolve, warm, warm_up};
 pub use examine::examine_driver_main;
 pub use hosted::host_runner_main;
 pub use in_torch::TorchDevice;

@@ -32,9 +32,23 @@ fn open() -> Option<&'static Nvml> {
     NVML.get_or_init(|| Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init().ok()).as_ref()
 }
 
+/// Where the kernel module of the driver states its version. Reading it takes nothing beside starting NVML.
+const MODULE: &str = "/proc/driver/nvidia/version";
+
 /// The driver's full version: `580.159.04`.
 pub(super) fn driver_version() -> Option<String> {
-    open()?.sys_driver_version().ok()
+    let module = std::fs::read_to_string(MODULE).ok();
+    module.and_then(|text| stated(&text)).or_else(|| open()?.sys_driver_version().ok())
+}
+
+/// The version in the first line of what the kernel module states: `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue ...`.
+fn stated(text: &str) -> Option<String> {
+    let line = text.lines().next()?.strip_prefix("NVRM version:")?;
+    let is_version = |word: &&str| {
+        let parts: Vec<&str> = word.split('.').collect();
+        matches!(parts.len(), 2 | 3) && parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    };
+    line.split_whitespace().find(is_version).map(str::to_string)
 }
 
 impl Monitor {

@@ -99,7 +99,7 @@ pub struct Ready<'a> {
     /// The engine's memory of earlier builds.
     pub memory: JournalMemory,
     /// The worker processes.
-    pub pool: Pool,
+    pub pool: Arc<Pool>,
     /// The devices of this machine.
     pub devices: Devices,
     /// Records of bundles in the repository.
@@ -170,7 +170,7 @@ impl Session {
         let authentication = Authentication::new(machine_key.clone(), asked.evidence.refuses_claims());
         Ok(Ready {
             options: self.build_options(asked, &locks, machine_key.clone())?,
-            pool: self.pool(opened)?,
+            pool: Arc::new(self.pool(opened)?),
             graph: planned.graph,
             expander: planned.expander,
             memory: JournalMemory::new(journal.journal.clone(), blobs.clone()),

@@ -2,20 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use super::tools::Tools;
 use crate::event::Reporter;
 use kforge_engine::{Execution, Job, RunError};
-use kforge_harness::execute::WorkerExecutor;
+use kforge_harness::execute::{WarmUp, WorkerExecutor};
 use kforge_harness::message::Places;
 use kforge_harness::pool::Pool;
 use kforge_pipeline::step::RemoteExecutor;
+use kforge_types::record::{Devices, StepKind};
 use kforge_worker::compiled::NVCC;
 
 /// The workers of a build.
 pub(crate) struct Workers<'a> {
     /// The processes.
-    pub pool: &'a Pool,
+    pub pool: &'a Arc<Pool>,
+    /// The devices at which the build has steps; empty if it has none.
+    pub devices: Devices,
+    /// The runner that is started at a device when the first compilation for it begins.
+    pub warm_up: OnceLock<WarmUp>,
     /// The tools of each toolchain.
     pub tools: &'a Tools,
     /// What workers get in addition to the tools of a step.
@@ -39,6 +45,19 @@ pub(crate) struct Workers<'a> {
 }
 
 impl Workers<'_> {
+    /// Starts a runner at a device that can run what this step compiles, if it is the first such step.
+    fn warm_up(&self, job: &Job<'_>) {
+        let arch = job.spec.params.get("arch").and_then(|arch| arch.as_str());
+        let Some(arch) = arch.filter(|_| job.spec.kind == StepKind::Compile) else { return };
+        let resolved = self.devices.resolve(arch, None);
+        if let Some(device) = resolved.as_ref().and_then(|resolved| resolved.uuids.first()) {
+            self.warm_up.get_or_init(|| {
+                let limits = self.executor(BTreeMap::new(), &self.scratch);
+                WarmUp::begin(self.pool.clone(), device, arch, &limits)
+            });
+        }
+    }
+
     fn executor<'e>(&'e self, mut tools: BTreeMap<String, PathBuf>, scratch: &'e Path) -> WorkerExecutor<'e> {
         tools.extend(self.beside.clone());
         let places = Places { tools, read: self.tools.read().to_vec(), scratch: Some(self.expected.clone()) };
@@ -57,6 +76,7 @@ impl Workers<'_> {
 
 impl RemoteExecutor for Workers<'_> {
     fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError> {
+        self.warm_up(job);
         let toolchain = job.spec.inputs.get("toolchain").and_then(|i| i.digest);
         let mut places = BTreeMap::new();
         // A step may use several toolchains: `toolchain:python` in addition to `toolchain:c++`.

@@ -1,7 +1,7 @@
 //! The services with which the engine executes a plan: executors, caches, and evidence of devices. Runs nothing.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::super::open::{Opened, Session};
 use super::super::workers::Workers;
@@ -14,7 +14,7 @@ use kforge_engine::{Blobs, BuildOutcome, Cache, Services};
 use kforge_foundation::base::Diagnostic;
 use kforge_pipeline::step::RemoteExecutor;
 use kforge_pipeline::step::StepExecutor;
-use kforge_types::record::Spec;
+use kforge_types::record::{Devices, Spec};
 use kforge_types::record::event::CacheOrigin;
 
 impl Ready<'_> {
@@ -27,6 +27,8 @@ impl Ready<'_> {
             .ok();
         let workers = Workers {
             pool: &self.pool,
+            devices: self.devices_of_steps(),
+            warm_up: OnceLock::new(),
             tools: &self.tools,
             reporter: &session.reporter,
             beside: &self.devices.tools,
@@ -39,6 +41,13 @@ impl Ready<'_> {
             allow_unconfined: session.options.allow_unconfined || !session.settings.flag("sandbox.required"),
         };
         self.with_remote(session, opened, workers, with)
+    }
+
+    /// The devices of this machine, if the plan has a step at one; not those of a scenario, which have no runner.
+    fn devices_of_steps(&self) -> Devices {
+        let has_runners = self.devices.tools.contains_key(kforge_cuda::device::TOOL);
+        let is_used = self.graph.nodes().any(|node| node.resources.device.is_some());
+        if has_runners && is_used { self.devices.present.clone() } else { Devices::default() }
     }
 
     /// Like [`Self::with_services`], with another executor in place of the worker processes.
