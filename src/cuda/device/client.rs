@@ -25,7 +25,7 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::process::{Command, End, Limits, Talker};
 use kforge_harness::confine;
 use kforge_harness::message::{Places, Response};
-use kforge_harness::task::{Task, failed};
+use kforge_harness::task::{Task, done, failed};
 use kforge_types::record::Verdict;
 
 /// The time limit for creating a context: a driver that wakes a device takes some seconds.

@@ -46,7 +46,8 @@ fn stated(text: &str) -> Option<String> {
     let line = text.lines().next()?.strip_prefix("NVRM version:")?;
     let is_version = |word: &&str| {
         let parts: Vec<&str> = word.split('.').collect();
-        matches!(parts.len(), 2 | 3) && parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+        matches!(parts.len(), 2 | 3)
+            && parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
     };
     line.split_whitespace().find(is_version).map(str::to_string)
 }
@@ -68,6 +69,24 @@ impl Monitor {
             temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
             power_mw: device.power_usage().ok(),
             reasons: device.current_throttle_reasons().ok().map(|r| r.bits()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_found_in_what_either_kernel_module_states() {
+        let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue Nov  4 12:00:00 UTC 2025\nGCC version:  gcc version 13.2.0\n";
+        let open =
+            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  575.51.03  Release Build  (builder@host)\n";
+        assert_eq!(stated(closed).as_deref(), Some("580.159.04"));
+        assert_eq!(stated(open).as_deref(), Some("575.51.03"));
+        assert_eq!(stated("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54  x\n").as_deref(), Some("550.54"));
+        for other in ["", "GCC version: 13.2.0\n", "NVRM version: unknown\n", "NVRM version: a 1.2.3.4 b\n"] {
+            assert_eq!(stated(other), None, "{other}");
         }
     }
 }
