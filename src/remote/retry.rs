@@ -12,9 +12,9 @@ use tonic::{Code, Status};
 
 use super::error::RemoteError;
 
-/// How many requests are in flight at first, and at most.
+/// How many requests are in flight at first, and at most: fewer than the hundred streams of a connection that HTTP/2 recommends servers to allow.
 const FIRST: usize = 16;
-const MOST: usize = 64;
+const MOST: usize = 96;
 /// After this many successes one more request may be in flight.
 const STEP: usize = 4;
 /// How often a request is sent, and how often while the server lacks resources.
