@@ -226,6 +226,14 @@ fn narrow(
     for target in report.packages.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets) {
         target.narrow(&|shape| takes(&selected.shapes, shape));
     }
+    for package in &mut report.packages {
+        let kernels = &package.kernels;
+        package.leaders.retain(|leader| {
+            takes(&selected.targets, &leader.target)
+                && takes(&selected.shapes, &leader.shape)
+                && kernels.iter().any(|kernel| leader.is_about(&kernel.name))
+        });
+    }
     if report.packages.is_empty() { Err(NotShown::Nothing.into()) } else { Ok(left) }
 }
 

@@ -21,6 +21,7 @@ mod hung;
 mod implausible;
 mod in_torch;
 mod lab;
+mod leaders;
 mod many;
 mod own_inputs;
 mod packaged;

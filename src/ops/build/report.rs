@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use crate::Error;
 use crate::event::Warning;
 use crate::session::build::Ready;
+use crate::session::build::names::pairs_read;
 use crate::session::certificate::CUT_SHORT;
 use crate::session::git::in_repository;
 use crate::session::places::Places;
@@ -93,12 +94,7 @@ pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
         first_place: &|id, text| places.first_place(id, text),
     };
     let pairs = |id: &str| -> Vec<PairsRead> {
-        let inputs = outcome.graph.find(id).map(|at| &outcome.graph.node(at).inputs);
-        let of = |(name, input): (&String, &InputRef)| match &input.source {
-            Source::Output { node, .. } => PairsRead::of(name, node),
-            Source::Blob(_) => None,
-        };
-        inputs.into_iter().flatten().filter_map(of).collect()
+        outcome.graph.find(id).map(|at| pairs_read(&outcome.graph.node(at).inputs)).unwrap_or_default()
     };
     let names = |id: &str| ready.names(id).map(|names| Names { pairs: pairs(id), ..names });
     let mut report = report::assemble(&views, &names, &reader);

@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::choice::choices;
+use crate::session::build::names::pairs_read;
 use crate::session::build::{Packages, Ready};
 use crate::session::places::Places;
 use kforge_engine::{Blobs, Done, Node, ReadyResult, Source};
 use kforge_pipeline::plan::kernels::Selected;
+use kforge_pipeline::report::Names;
+use kforge_pipeline::report::assemble::Reader;
 use kforge_pipeline::report::baselines::BaselineReport;
 use kforge_pipeline::report::kernel::{KernelDocument, ReadsDocument, SeatDocument, WrongDocument};
+use kforge_pipeline::report::leaders::{self, LeaderReport};
 use kforge_pipeline::report::provenance::{self, ObservedReport};
+use kforge_pipeline::report::versus::Pairs;
 use kforge_types::model::bound::Reference;
 use kforge_types::model::{Arch, CudaSpec, Language, ToolchainSpec, TorchSpec};
 use kforge_types::record::params::Judgement;
@@ -68,6 +73,7 @@ fn seat(packages: &Packages, ready: &Ready<'_>, known: &ReadyResult, node: &Node
         last_failures: vec![],
         not_built: None,
         baselines: baselines(ready, known, &selected),
+        leaders: leaders(ready, known, node, &selected),
         observed,
     })
 }
@@ -194,6 +200,32 @@ fn is_its(node: &Node, selected: &Selected) -> bool {
     labels.kernel.as_ref() == Some(&selected.kernel)
         && labels.target.as_ref() == Some(&selected.target)
         && labels.variant.as_ref().is_none_or(variant)
+}
+
+/// The leaders among the kernels of an operator that are about a kernel.
+fn leaders(ready: &Ready<'_>, known: &ReadyResult, select: &Node, selected: &Selected) -> Vec<LeaderReport> {
+    let is_of_operator = |node: &Node| {
+        (&node.labels.package, &node.labels.operator) == (&select.labels.package, &select.labels.operator)
+            && node.labels.target.as_ref() == Some(&selected.target)
+            && node.labels.types.as_deref().unwrap_or_default() == selected.choice.label
+    };
+    let results: Pairs<'_> = (known.steps.iter().filter(|(node, _)| node.kind == StepKind::Pairs))
+        .map(|(node, done)| (node.id.as_str(), done.as_ref().and_then(|done| done.result.as_ref())))
+        .collect();
+    let reader = Reader {
+        read: &|digest| ready.leaves.get(digest).ok().flatten(),
+        places: &|_, text| text.to_string(),
+        place: &|_, place| Some(place.clone()),
+        first_place: &|_, _| None,
+    };
+    let steps = known.steps.iter().filter(|(node, _)| node.kind == StepKind::Select && is_of_operator(node));
+    let of_step = |(node, done): &(Node, Option<Done>)| {
+        let names = ready.names(&node.id).filter(|names| !names.kernels.is_empty())?;
+        let names = Names { pairs: pairs_read(&node.inputs), ..names };
+        let result = done.as_ref().and_then(|done| done.result.as_ref());
+        Some(leaders::of_result(&node.labels, result, &names, &results, &reader))
+    };
+    steps.filter_map(of_step).flatten().filter(|leader| leader.is_about(&selected.kernel)).collect()
 }
 
 /// The baselines beside the champions of a selection that are rated.

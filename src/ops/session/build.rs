@@ -37,7 +37,7 @@ mod sources;
 mod host;
 mod journal;
 mod locks;
-mod names;
+pub(crate) mod names;
 mod packages;
 mod plan;
 mod resolve;

@@ -10,6 +10,7 @@ use super::challenge::Challenge;
 use super::finals::Contest;
 use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{NominationContext, Selected};
+use super::leaders::Fields;
 use super::node_builder::MAIN;
 use super::rounds::Waiting;
 use super::search::SearchProgress;
@@ -55,6 +56,8 @@ pub struct Planner<'a> {
     pub(super) challenges: BTreeMap<String, Arc<Challenge>>,
     /// By id of a challenged select node: the id of the one that takes its place.
     pub(super) superseded: BTreeMap<String, String>,
+    /// The selections among kernels of one operator.
+    pub(super) fields: Fields,
 }
 
 impl<'a> Planner<'a> {
@@ -94,6 +97,7 @@ impl<'a> Planner<'a> {
             later: 0,
             challenges: BTreeMap::new(),
             superseded: BTreeMap::new(),
+            fields: Fields::default(),
         }
     }
 
@@ -108,6 +112,7 @@ impl<'a> Planner<'a> {
         self.contests.extend(part.contests);
         self.waiting.extend(part.waiting);
         self.searching.extend(part.searching);
+        self.fields.join(part.fields);
     }
 
     fn package(&mut self, at: usize) {

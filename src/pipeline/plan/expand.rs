@@ -11,6 +11,7 @@ use super::context::{Planner, Scope, is_benched};
 use super::index_width::{IndexLimit, index_limit};
 use super::input::Tool;
 use super::kernels::{MARGIN, NominationContext, Selected};
+use super::leaders::Leading;
 use super::node_builder::{ABLATION, NodeBuilder, PAIRING, PHASES, SPLIT_PAIRING};
 use super::operators::Case;
 use super::search::SearchProgress;
@@ -67,6 +68,14 @@ impl<'a> Expander<'a> {
     /// The selection of a deciding select node, also of one whose place a challenge takes; none for a nominating one.
     pub fn decided(&self, id: &str) -> Option<Arc<Selected>> {
         self.planner.lock().ok()?.selected.get(id).cloned()
+    }
+
+    /// The selection of a deciding select node among kernels of one operator, and the names of its shapes by position; none for other nodes.
+    pub fn leading(&self, id: &str) -> Option<(Arc<Leading>, Vec<String>)> {
+        let planner = self.planner.lock().ok()?;
+        let leading = planner.leading(id)?;
+        let shapes = planner.shapes_of(&leading);
+        Some((leading, shapes))
     }
 
     /// The selection that a nominating select node prepares, with all contenders; none for a deciding one.
@@ -247,6 +256,10 @@ impl Expand for Expander<'_> {
             let bytes = read("nomination").ok_or(ExpandError::NotStored("the nomination"))?;
             let nomination: Nomination = serde_json::from_slice(&bytes)?;
             planner.challenged(&challenge, &nomination)?;
+        } else if let Some(leading) = planner.nominating_leaders(&node.id) {
+            let bytes = read("nomination").ok_or(ExpandError::NotStored("the nomination"))?;
+            let nomination: Nomination = serde_json::from_slice(&bytes)?;
+            planner.nominated_leaders(&leading, &nomination)?;
         } else if let Some(waiting) = planner.waiting.get(&node.id).cloned() {
             let bytes = read("decision").ok_or(ExpandError::NotStored("the decision"))?;
             let decision: Decision = serde_json::from_slice(&bytes)?;
@@ -372,13 +385,15 @@ impl<'a> Planner<'a> {
         Ok(without)
     }
 
-    /// Plans what follows a selection that no challenge changes any more: confirmations, baselines and fatbins of its champions, and the next round.
+    /// Plans what follows a selection that no challenge changes any more: confirmations, baselines and fatbins of its champions, the selection among kernels of one
+    /// operator, and the next round.
     pub(super) fn settled(&mut self, selected: &Selected, champions: &[Champion]) -> Result<(), Diagnostic> {
         for (variant, of) in &by_variant(champions) {
             self.confirmations(selected, *variant, of)?;
             self.baselines(selected, *variant, of)?;
             self.fatbin(selected, *variant)?;
         }
+        self.lead(selected, champions)?;
         self.next_round(selected, champions.iter().find_map(|champion| champion.variant));
         Ok(())
     }

@@ -22,7 +22,7 @@ pub const MARGIN: f64 = 0.01;
 
 /// Which variants are paired with the best. Medians of separate runs of the same binary differ by a few percent as clocks and temperatures change. Five percent
 /// covers every variant that could be the best; pairs of the others would take device time and change nothing. Eight limits that time.
-const SHORTLIST: Shortlist = Shortlist { within: 0.05, most: 8, splits: false };
+pub(super) const SHORTLIST: Shortlist = Shortlist { within: 0.05, most: 8, splits: false };
 
 /// The variants of a kernel on a target for one choice of types that take part in a selection.
 #[derive(Clone, Default)]
@@ -167,6 +167,7 @@ impl Planner<'_> {
         target: &Target,
     ) -> Result<(), Diagnostic> {
         let scope = Scope { package, kernel, operator, choice, target, round: 0 };
+        self.expect(scope);
         let accepted = self.is_accepted(scope);
         let variants = match &kernel.rounds {
             _ if accepted => Some(self.accepted(scope)?),
@@ -191,6 +192,7 @@ impl Planner<'_> {
         self.calibrate(package, operator, choice, &cases);
         let cases = served(scope, cases)?;
         if cases.is_empty() {
+            self.expect_no_more(scope);
             return Ok(());
         }
         let mut field = Field::default();

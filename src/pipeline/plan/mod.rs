@@ -37,7 +37,8 @@
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next. Its result adds them and
 //! the next search step in the next wave. The last search step adds the nominating select step over the visited variants.
 //!
-//! Once no challenge can change the champions, their baselines are timed beside them ([`baselines`]).
+//! Once no challenge can change the champions, their baselines are timed beside them ([`baselines`]), and where several kernels implement one operator, their
+//! champions take part in one more selection ([`leaders`]).
 //!
 //! If an attribution shows that the kernel without a method is faster than the champion, it takes part in a further selection ([`challenge`]).
 //!
@@ -58,6 +59,7 @@ pub mod finals;
 pub mod index_width;
 pub mod input;
 pub mod kernels;
+pub mod leaders;
 pub mod node_builder;
 pub mod memory;
 pub mod operators;

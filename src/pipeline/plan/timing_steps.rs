@@ -82,13 +82,28 @@ impl Planner<'_> {
         case: &Case,
         phase: u8,
     ) -> Result<PairStep, Diagnostic> {
-        let compiler = Self::compiler(scope, case.work);
-        let launched = |build| self.verify_params(scope, build, case, compiler, &BTreeMap::new());
+        self.pairs_between((scope, x), (scope, y), case, phase)
+    }
+
+    /// Like [`Planner::pairs`], of variants of two kernels of one operator that select by the same times.
+    pub(super) fn pairs_between(
+        &mut self,
+        x: (Scope<'_>, &PlannedVariant),
+        y: (Scope<'_>, &PlannedVariant),
+        case: &Case,
+        phase: u8,
+    ) -> Result<PairStep, Diagnostic> {
+        let launched = |(scope, build): (Scope<'_>, &PlannedVariant)| {
+            self.verify_params(scope, build, case, Self::compiler(scope, case.work), &BTreeMap::new())
+        };
         let (of_x, of_y) = (launched(x)?, launched(y)?);
-        let compiled = |build| self.compile_params(scope, build, compiler, Some(&case.problem));
+        let compiled = |(scope, build): (Scope<'_>, &PlannedVariant)| {
+            self.compile_params(scope, build, Self::compiler(scope, case.work), Some(&case.problem))
+        };
         let (as_x, as_y) = (compiled(x)?, compiled(y)?);
         let turned = is_turned(&of_x, &of_y, || by_content(&as_x, &as_y));
         let (a, b, of_a, of_b) = if turned { (y, x, of_y, of_x) } else { (x, y, of_x, of_y) };
+        let scope = x.0;
         let params = PairsParams {
             arch: scope.target.arch.name().into(),
             hot: scope.kernel.select.metric == Metric::Hot,
@@ -97,18 +112,20 @@ impl Planner<'_> {
             protocol: PAIRS_PROTOCOL,
         };
         let shape = &scope.operator.shapes[case.at].name;
-        let mut parts = self.parts(scope, a);
+        let mut parts = self.parts(a.0, a.1);
         parts.push(shape);
-        if !b.label.is_empty() || !b.without.is_empty() {
-            parts.extend(["against", &b.label, &b.without]);
+        let other = if a.0.kernel.name == b.0.kernel.name { "" } else { &b.0.kernel.name };
+        if [other, &b.1.label, &b.1.without].iter().any(|part| !part.is_empty()) {
+            parts.extend(["against", other, &b.1.label, &b.1.without]);
         }
-        let mut node = NodeBuilder::new(StepKind::Pairs, &parts, self.labels(scope, x, Some(shape)), &params)
+        let mut node = NodeBuilder::new(StepKind::Pairs, &parts, self.labels(scope, x.1, Some(shape)), &params)
             .phase(phase)
             .round(scope.round)
             .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))
             .device(self.observed(scope), true)
             .unless(self.no_device(scope));
-        for (side, build) in [(":a", a), (":b", b)] {
+        for (side, (scope, build)) in [(":a", a), (":b", b)] {
+            let compiler = Self::compiler(scope, case.work);
             let (compile, inspect) = self.compile(scope, build, compiler, phase, Some(&case.problem))?;
             node = node.build(side, &compile, &inspect);
         }

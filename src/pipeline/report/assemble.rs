@@ -12,6 +12,7 @@ use super::document::{
     TimeSeenReport,
 };
 use super::failure;
+use super::leaders;
 use super::messages;
 use super::missing;
 use super::provenance;
@@ -53,6 +54,8 @@ pub struct StepView<'a> {
 pub struct Names {
     /// Labels of its contenders by position.
     pub variants: BTreeMap<u32, String>,
+    /// The kernels of its contenders by position, if it is a selection among kernels of one operator.
+    pub kernels: BTreeMap<u32, String>,
     /// Names of its classes, with those that may be split from others.
     pub classes: BTreeMap<String, String>,
     /// Names of its shapes by position.
@@ -137,6 +140,10 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             StepKind::Search => search(package, step, names, reader),
             StepKind::Select => {
                 if let Some(names) = names(step.id) {
+                    if !names.kernels.is_empty() {
+                        package.leaders.extend(leaders::of_result(step.labels, step.result, &names, &pairs, reader));
+                        continue;
+                    }
                     select(package, step, &names, &pairs, reader);
                     shapes.insert(place_of(step.labels, &names.types), names.shapes);
                 }
@@ -182,6 +189,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             report.rooflines.push(RooflineReport { variant: variant.clone(), shape, roofline, achieved });
         }
     }
+    packages.all.iter_mut().for_each(|package| leaders::sort(&mut package.leaders));
     missing::name(&mut packages.all, steps);
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
     for (place, untried) in wrong::untried(steps, types_of) {

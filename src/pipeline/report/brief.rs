@@ -8,6 +8,7 @@ use super::document::{ChampionReport, KernelReport, PackageReport, Report, Shape
 use super::duration::duration;
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
+use super::leaders;
 use super::legend;
 use super::not_built::LastReport;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
@@ -109,6 +110,9 @@ fn write_package(out: &mut String, package: &PackageReport, has_failed: bool) {
             let _ = write!(line, " {styled}{:padding$}", "");
         }
         let _ = writeln!(out, "{line}");
+    }
+    for line in leaders::lines(package) {
+        let _ = writeln!(out, "  {}", paint(DIM, &line));
     }
 }
 

@@ -8,6 +8,7 @@ use super::baselines::BaselineReport;
 use super::classes::{OvertakenReport, stands_for};
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
+use super::leaders::LeaderReport;
 use super::messages::MessageReport;
 use super::not_built::NotBuiltReport;
 use super::provenance::{BuiltReport, ObservedReport, SelectedReport};
@@ -49,6 +50,9 @@ pub struct PackageReport {
     pub operators: Vec<OperatorReport>,
     /// Kernels, by name and types.
     pub kernels: Vec<KernelReport>,
+    /// The fastest of the kernels of each operator that has several, by target and bench shape.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaders: Vec<LeaderReport>,
     /// What steps reported about kernels and operators, each message once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<MessageReport>,

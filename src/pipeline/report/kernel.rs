@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::baselines::{self, BaselineReport};
 use super::choice::{self, Choice, Chosen, Rival};
 use super::failure::FailureReport;
+use super::leaders::LeaderReport;
 use super::not_built::NotBuiltReport;
 use super::provenance::{self, ObservedReport};
 use super::text::variant;
@@ -66,6 +67,9 @@ pub struct SeatDocument {
     /// Baselines beside its champions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<BaselineReport>,
+    /// The fastest of the kernels of its operator at bench shapes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaders: Vec<LeaderReport>,
     /// The observations of devices that its results rest on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<ObservedReport>,
@@ -233,6 +237,9 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
             for line in baselines::lines(&seat.baselines) {
                 let _ = writeln!(out, "  {line}");
             }
+            for leader in &seat.leaders {
+                let _ = writeln!(out, "  {}", leader.by_pairs());
+            }
             if !seat.observed.is_empty() {
                 let _ = writeln!(out, "  {DIM}evidence: {}{DIM:#}", provenance::line(&seat.observed, now));
             }
@@ -309,6 +316,7 @@ mod tests {
             last_failures: vec![],
             not_built: None,
             baselines: vec![],
+            leaders: vec![],
             observed: vec![],
             reads: reads.clone(),
         };

@@ -21,16 +21,23 @@ pub(super) enum Figures {
 pub(super) fn line(report: &Report, figures: Figures) -> Option<String> {
     let targets: Vec<&TargetReport> =
         report.packages.iter().flat_map(|package| &package.kernels).flat_map(|kernel| &kernel.targets).collect();
-    of_targets(&targets, figures)
+    let has_leaders = report.packages.iter().flat_map(|p| &p.leaders).any(|leader| !leader.versus.is_empty());
+    of_all(&targets, figures, has_leaders)
 }
 
 /// The same for these kernels on targets.
 pub(super) fn of_targets(targets: &[&TargetReport], figures: Figures) -> Option<String> {
-    let has_variants = targets.iter().any(|target| {
-        // The reason of a split has brackets.
-        let is_split = target.champions.iter().any(|champion| split_from(&champion.class).is_some());
-        figures != Figures::Warnings && is_split || target.overtaken.iter().any(has_figures)
-    });
+    of_all(targets, figures, false)
+}
+
+/// The same, with figures of champions of other kernels if there are any: each of them is a variant, and the one that leads a champion.
+fn of_all(targets: &[&TargetReport], figures: Figures, has_leaders: bool) -> Option<String> {
+    let has_variants = has_leaders
+        || targets.iter().any(|target| {
+            // The reason of a split has brackets.
+            let is_split = target.champions.iter().any(|champion| split_from(&champion.class).is_some());
+            figures != Figures::Warnings && is_split || target.overtaken.iter().any(has_figures)
+        });
     let has_methods = targets.iter().any(|target| match figures {
         Figures::Warnings | Figures::Champions => {
             target.champions.iter().any(|champion| target.harmful(champion).next().is_some())

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::document::Report;
 use super::duration::duration;
 use super::text::{ACCEPTED, facts, host_launched, observed};
-use super::{baselines, legend, provenance, rounds_text};
+use super::{baselines, leaders, legend, provenance, rounds_text};
 use jiff::Timestamp;
 use kforge_foundation::base::{self, unhidden};
 use kforge_types::record::observation::witness;
@@ -185,6 +185,9 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                 let cells = baseline.cells().map(|text| cell(&text)).join(" | ");
                 let _ = writeln!(out, "| {} | {} | {cells} |", cell(&kernel.name), cell(&target.target));
             }
+        }
+        for line in leaders::lines(package) {
+            let _ = writeln!(out, "\n{}", cell(&line));
         }
         for (kernel, target) in targets() {
             if let Some(rounds) = &target.rounds {

@@ -38,6 +38,7 @@ pub mod single;
 pub mod text;
 pub mod timings;
 pub(crate) mod duration;
+pub mod leaders;
 mod legend;
 mod missing;
 pub mod not_built;

@@ -13,7 +13,7 @@ use super::duration::duration;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::reach::{self, too_small};
 use super::wrong::{Told, UntriedReport};
-use super::{baselines, legend, provenance, rounds_text};
+use super::{baselines, leaders, legend, provenance, rounds_text};
 use kforge_foundation::base::count;
 use kforge_types::record::observation::witness;
 use kforge_types::record::params::{Fate, Shown};
@@ -72,6 +72,9 @@ fn write_package(
     }
     for kernel in &package.kernels {
         write_kernel(out, kernel, failures, now, detailed);
+    }
+    for line in leaders::lines(package) {
+        let _ = writeln!(out, "  {line}");
     }
 }
 

@@ -32,10 +32,23 @@ impl PairsRead {
 }
 
 /// The results of pairs steps, by id.
-pub(super) type Pairs<'a> = HashMap<&'a str, Option<&'a StepResult>>;
+pub type Pairs<'a> = HashMap<&'a str, Option<&'a StepResult>>;
 
 /// The comparisons by pairs with a champion at its shapes.
 pub(super) fn versus(champion: &Champion, names: &Names, pairs: &Pairs<'_>, reader: &Reader<'_>) -> Vec<VersusReport> {
+    let mut all: Vec<VersusReport> =
+        compared(champion, names, pairs, reader).into_iter().map(|(_, versus)| versus).collect();
+    all.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
+    all
+}
+
+/// The same, with the number of the other contender, in the order of the pairs.
+pub(super) fn compared(
+    champion: &Champion,
+    names: &Names,
+    pairs: &Pairs<'_>,
+    reader: &Reader<'_>,
+) -> Vec<(u32, VersusReport)> {
     let of = |read: &PairsRead| {
         let (a, b) = read.contenders;
         let is_champion = |order: u32| champion.variant == Some(order);
@@ -45,17 +58,16 @@ pub(super) fn versus(champion: &Champion, names: &Names, pairs: &Pairs<'_>, read
         let seen: PairsObserved = reader.document(result, "observation")?;
         let found = Comparison::of(&[&if is_champion(a) { seen.turned() } else { seen }])?;
         let (estimate, low, high) = found.interval;
-        Some(VersusReport {
+        let versus = VersusReport {
             shape: names.shapes.get(read.shape as usize)?.clone(),
             variant: names.variants.get(&other)?.clone(),
             ratio: estimate.exp(),
             interval: (low.exp(), high.exp()),
             orders_disagree: found.contested(MARGIN).map(|orders| (orders.a_first.0.exp(), orders.b_first.0.exp())),
-        })
+        };
+        Some((other, versus))
     };
-    let mut all: Vec<VersusReport> = names.pairs.iter().filter_map(of).collect();
-    all.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
-    all
+    names.pairs.iter().filter_map(of).collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,24 @@
 //! The names, for reports, of what a plan numbers: variants, classes, shapes, and the rounds of a seat. Reads the plan; changes nothing.
 
+use std::collections::BTreeMap;
+
 use super::super::rounds::Recorded;
 use super::Ready;
+use kforge_engine::{InputRef, Source};
 use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_pipeline::report::document::{BasisReport, IndexLimitReport};
+use kforge_pipeline::report::versus::PairsRead;
 use kforge_pipeline::report::{Names, rounds};
 use kforge_types::record::StepKind;
+
+/// The pairs that a select step reads, by its inputs.
+pub(crate) fn pairs_read(inputs: &BTreeMap<String, InputRef>) -> Vec<PairsRead> {
+    let of = |(name, input): (&String, &InputRef)| match &input.source {
+        Source::Output { node, .. } => PairsRead::of(name, node),
+        Source::Blob(_) => None,
+    };
+    inputs.iter().filter_map(of).collect()
+}
 
 impl Ready<'_> {
     /// The rounds of every seat that has answers, in the form that reports use.
@@ -33,7 +46,7 @@ impl Ready<'_> {
         self.recorded.iter().filter(|r| !r.answers.is_empty()).filter_map(of).collect()
     }
 
-    /// The names for the numbers in the results of search steps and of the last select steps; none for select steps that only nominate.
+    /// The names for the numbers in the results of search steps and of the last select steps, and of select steps among kernels; none for select steps that only nominate.
     pub fn names(&self, id: &str) -> Option<Names> {
         if let Some(searching) = self.expander.searching(id) {
             return Some(Names {
@@ -42,6 +55,13 @@ impl Ready<'_> {
                 types: searching.choice.label.clone(),
                 ..Names::default()
             });
+        }
+        if let Some((leading, shapes)) = self.expander.leading(id) {
+            let (kernels, variants) = (0..)
+                .zip(leading.contenders())
+                .map(|(order, (kernel, label))| ((order, kernel.to_string()), (order, label.to_string())))
+                .unzip();
+            return Some(Names { variants, kernels, shapes, types: leading.types().to_string(), ..Names::default() });
         }
         let selected = self.expander.selected(id).filter(|selected| selected.stage.is_last)?;
         let about = self.expander.about(&selected)?;
@@ -68,6 +88,7 @@ impl Ready<'_> {
                 elements: limit.elements,
             }),
             pairs: vec![],
+            kernels: BTreeMap::new(),
         })
     }
 }

@@ -14,8 +14,8 @@ use kforge_engine::{Blobs, BuildOutcome, Cache, Services};
 use kforge_foundation::base::Diagnostic;
 use kforge_pipeline::step::RemoteExecutor;
 use kforge_pipeline::step::StepExecutor;
-use kforge_types::record::{Devices, Spec};
 use kforge_types::record::event::CacheOrigin;
+use kforge_types::record::{Devices, Spec};
 
 impl Ready<'_> {
     /// Calls `with` with all the services for the engine.

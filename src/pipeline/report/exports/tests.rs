@@ -158,6 +158,7 @@ fn report() -> Report {
             notes: vec!["zeros pass".into()],
         }],
         kernels: vec![KernelReport { name: "k".into(), operator: "o".into(), targets: vec![cpu, h] }],
+        leaders: vec![],
         messages: vec![
             message("compile.warning", Severity::Warning, "unused variable `i`", Some(3)),
             MessageReport {

@@ -1,6 +1,7 @@
-//! Speed-ups of champions over the declared start, rivals and baselines, as dots with intervals. Knows comparisons of the document; compares medians only where
+//! Speed-ups of champions over the declared start, rivals, other kernels of the operator and baselines, as dots with intervals. Knows comparisons of the document; compares medians only where
 //! no pairs were taken, and says so.
 
+use super::super::leaders::LeaderReport;
 use super::html::Html;
 use super::plot::{self, Axis, Dot};
 use super::seat::Seat;
@@ -37,7 +38,7 @@ pub(super) fn speedups(h: &mut Html, seats: &[Seat<'_>], most: usize) {
     });
     let axis = Axis::logarithmic(values, 1.0);
     let about = "How many times as fast the champion is, with intervals of 95 %. \
-                 ● over the declared start, ○ over rivals, ◆ over baselines; the line is parity. Comparisons by medians hold nothing of what differs between \
+                 ● over the declared start, ○ over rivals and other kernels of the operator, ◆ over baselines; the line is parity. Comparisons by medians hold nothing of what differs between \
                  two sessions of measurement; pairs do, and say whether the other is slower, faster or same at a margin of 1 %.";
     section(h, "speedups", "Speed-ups", about, |h| {
         if seats.iter().any(|seat| seat.times().len() > most) {
@@ -119,6 +120,15 @@ fn comparisons(seat: &Seat<'_>, most: usize) -> Vec<Comparison> {
         for one in rivals.into_iter().take(RIVALS) {
             let how = how(one.ratio, one.interval, one.orders_disagree.is_some());
             found.push(of(format!("rival {}", one.variant), one.ratio, Some(one.interval), how, Dot::Hollow));
+        }
+        let is_here = |leader: &&LeaderReport| {
+            (&leader.kernel, &leader.target, &leader.types) == (&seat.kernel.name, &target.target, &target.types)
+                && (leader.shape.as_str(), &leader.variant) == (shape, &time.variant)
+        };
+        for other in seat.package.leaders.iter().filter(is_here).flat_map(|leader| &leader.versus) {
+            let one = &other.pairs;
+            let how = how(one.ratio, one.interval, one.orders_disagree.is_some());
+            found.push(of(format!("kernel {}", other.kernel), one.ratio, Some(one.interval), how, Dot::Hollow));
         }
         let baselines = target.baselines.iter().filter(|one| one.shape == shape && one.variant == time.variant);
         for one in baselines.filter(|one| !matches!(one.rating.verdict, Verdict::Fail(_))) {
