@@ -37,8 +37,9 @@ impl Turns {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until fewer than `most` of the earlier steps are here, which is asked whenever a step has left; returns none once `interrupted` is set.
-    pub(super) fn take(&self, device: &str, most: &dyn Fn() -> u32, interrupted: &AtomicBool) -> Option<Turn<'_>> {
+    /// Waits until fewer than `most` of the earlier steps are here; returns none once `interrupted` is set. `most` is asked again and again, with the number of
+    /// steps that are here.
+    pub(super) fn take(&self, device: &str, most: &dyn Fn(usize) -> u32, interrupted: &AtomicBool) -> Option<Turn<'_>> {
         let at = device.to_string();
         let mut taken = self.lock();
         let line = taken.entry(at.clone()).or_default();
@@ -48,9 +49,9 @@ impl Turns {
         // Leaves the line on every return.
         let turn = Turn { turns: self, at, number };
         loop {
-            let before =
-                taken.get(&turn.at).map_or(0, |line| line.here.iter().filter(|other| **other < number).count());
-            if before < most() as usize {
+            let here = taken.get(&turn.at).map(|line| line.here.as_slice()).unwrap_or_default();
+            let before = here.iter().filter(|other| **other < number).count();
+            if before < most(here.len()) as usize {
                 drop(taken);
                 return Some(turn);
             }
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn so_many_are_at_work_for_a_device_and_who_came_first_is_next() {
         let turns = Turns::default();
-        let take = |device: &str| turns.take(device, &|| 2, &GOING_ON).unwrap();
+        let take = |device: &str| turns.take(device, &|_| 2, &GOING_ON).unwrap();
         let (first, second) = (take("gpu-0"), take("gpu-0"));
         // Other devices have lines of their own.
         let _others = (take("gpu-1"), take("gpu-2"));
@@ -115,16 +116,16 @@ mod tests {
     #[test]
     fn one_that_is_interrupted_leaves_the_line() {
         let turns = Turns::default();
-        let first = turns.take("gpu-0", &|| 1, &GOING_ON).unwrap();
-        assert!(turns.take("gpu-0", &|| 1, &AtomicBool::new(true)).is_none());
+        let first = turns.take("gpu-0", &|_| 1, &GOING_ON).unwrap();
+        assert!(turns.take("gpu-0", &|_| 1, &AtomicBool::new(true)).is_none());
         drop(first);
-        assert!(turns.take("gpu-0", &|| 1, &GOING_ON).is_some());
+        assert!(turns.take("gpu-0", &|_| 1, &GOING_ON).is_some());
     }
 
     #[test]
-    fn the_limit_is_asked_again_when_a_step_leaves() {
+    fn the_limit_is_asked_again_while_a_step_waits() {
         let (turns, limit) = (Turns::default(), std::sync::atomic::AtomicU32::new(1));
-        let most = || limit.load(Ordering::Relaxed);
+        let most = |_: usize| limit.load(Ordering::Relaxed);
         let first = turns.take("gpu-0", &most, &GOING_ON).unwrap();
         let (tell, told) = mpsc::channel();
         std::thread::scope(|scope| {
@@ -133,10 +134,9 @@ mod tests {
                 scope.spawn(move || tell.send(turns.take("gpu-0", most, &GOING_ON).unwrap()).unwrap());
             }
             assert!(told.recv_timeout(2 * TICK).is_err(), "one is at work");
-            limit.store(2, Ordering::Relaxed);
-            drop(first);
+            limit.store(3, Ordering::Relaxed);
             let both = [told.recv().unwrap(), told.recv().unwrap()];
-            drop(both);
+            drop((first, both));
         });
     }
 }

@@ -1,11 +1,11 @@
 //! The coordinator's workers: kept warm, one request at a time each, replaced when they die. Knows processes and messages; does not know what a step does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::compilers;
 use super::confine::Confinement;
@@ -26,6 +26,9 @@ type Warm = (Option<Confinement>, Talker);
 /// The number of steps that are at work for a device at once. They take turns on the device. With two, the next step is ready when the other leaves the device.
 /// Each further step would make its own inputs and hold a context, which takes half a gigabyte and must be created after the others.
 const AT_A_DEVICE: u32 = 2;
+
+/// About how long it takes to create a context.
+const CONTEXT: Duration = Duration::from_millis(300);
 
 /// The maximum number of steps that a build has started for a device: those at work, and as many whose inputs are being staged or whose results are being
 /// stored, which takes as long as the work of a short step.
@@ -51,8 +54,26 @@ pub struct Pool {
     /// Idle workers by lane and by the UUID of the device whose context they hold.
     idle: Mutex<BTreeMap<Seat, Vec<Warm>>>,
     turns: Turns,
-    /// The UUIDs of devices at which a step, or what was started for the first one, has ended.
-    warm: Mutex<BTreeSet<String>>,
+    /// The workers at each device, by UUID.
+    at_devices: Mutex<BTreeMap<String, DeviceWorkers>>,
+}
+
+/// The workers that were started for a device.
+#[derive(Debug, Default, Clone, Copy)]
+struct DeviceWorkers {
+    started: u32,
+    /// When a step, or what was started for the first one, ended there. From then on a context exists.
+    warm: Option<Instant>,
+}
+
+impl DeviceWorkers {
+    /// How many steps may be at work, for a step that came at that time to a line of so many. A second worker costs a context, which takes longer than many
+    /// steps; so it is started where the line is full, or where a step had to wait for longer than a context takes.
+    fn most(self, came: Instant, line: usize, now: Instant) -> u32 {
+        let waited = self.warm.map(|warm| now.saturating_duration_since(warm.max(came)));
+        let pays = line >= FOR_A_DEVICE as usize || waited.is_some_and(|waited| waited >= CONTEXT);
+        if self.started > 1 || pays { AT_A_DEVICE } else { 1 }
+    }
 }
 
 /// A worker that died without an answer. It was killed with everything that it started; the next request gets a new one.
@@ -76,7 +97,7 @@ impl WorkerDied {
 impl Pool {
     /// A pool of processes that are started by `worker`: the path of this program and the argument `worker`.
     pub fn new(worker: Command) -> Self {
-        Pool { worker, steps: None, idle: Mutex::default(), turns: Turns::default(), warm: Mutex::default() }
+        Pool { worker, steps: None, idle: Mutex::default(), turns: Turns::default(), at_devices: Mutex::default() }
     }
 
     /// With workers that are confined, when they compile, to the toolchain and to this folder, which contains the folders of all steps.
@@ -92,11 +113,16 @@ impl Pool {
         Some(compilers::of_worker(&request.places, request.compiler_memory, steps))
     }
 
-    /// Waits for a place among the steps at work for a device, given by UUID; returns none if interrupted. The first step is there alone: a second worker could
-    /// create its context only after the first one's, and by then the first worker often does the second step sooner.
+    /// Waits for a place among the steps at work for a device, given by UUID; returns none if interrupted.
     pub fn turn(&self, device: &str, interrupted: &AtomicBool) -> Option<Turn<'_>> {
-        let is_warm = || self.warm.lock().unwrap_or_else(PoisonError::into_inner).contains(device);
-        self.turns.take(device, &|| if is_warm() { AT_A_DEVICE } else { 1 }, interrupted)
+        let came = Instant::now();
+        let most = |line| self.workers_at(device, |workers| workers.most(came, line, Instant::now()));
+        self.turns.take(device, &most, interrupted)
+    }
+
+    fn workers_at<R>(&self, device: &str, with: impl FnOnce(&mut DeviceWorkers) -> R) -> R {
+        let mut all = self.at_devices.lock().unwrap_or_else(PoisonError::into_inner);
+        with(all.entry(device.to_string()).or_default())
     }
 
     /// Executes a step in a worker. As many steps run at once as threads call this.
@@ -123,7 +149,7 @@ impl Pool {
             interrupted: false,
         })?;
         if let Some(device) = &seat.1 {
-            self.warm.lock().unwrap_or_else(PoisonError::into_inner).insert(device.clone());
+            self.workers_at(device, |workers| workers.warm.get_or_insert_with(Instant::now).elapsed());
         }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(seat).or_default().push((keep, worker));
         Ok(response)
@@ -147,7 +173,11 @@ impl Pool {
                     if let Some(keep) = &keep {
                         worker = worker.arg("--within").arg(serde_json::to_string(keep).map_err(io::Error::other)?);
                     }
-                    return Ok((keep, Talker::start(&worker)?));
+                    let started = Talker::start(&worker)?;
+                    if let Some(device) = &seat.1 {
+                        self.workers_at(device, |workers| workers.started += 1);
+                    }
+                    return Ok((keep, started));
                 }
             }
         }
@@ -182,6 +212,22 @@ mod tests {
         assert_eq!(patience(Lane::Compiler, 60), Duration::from_secs(60) + GRACE);
         assert_eq!(patience(Lane::Candidate, 60), Duration::from_secs(120) + GRACE);
         assert!(patience(Lane::Candidate, u64::MAX) >= Duration::from_secs(u64::MAX));
+    }
+
+    #[test]
+    fn a_second_worker_at_a_device_is_started_only_where_it_pays() {
+        let came = Instant::now();
+        let after = |ms| came + Duration::from_millis(ms);
+        let workers = |started, warm| DeviceWorkers { started, warm };
+        let full = FOR_A_DEVICE as usize;
+        // The first context is being created, and the next one could only be created after it.
+        assert_eq!(workers(1, None).most(came, 2, after(5000)), 1);
+        assert_eq!(workers(1, None).most(came, full, after(0)), AT_A_DEVICE);
+        assert_eq!(workers(1, Some(came)).most(came, 2, after(100)), 1);
+        assert_eq!(workers(1, Some(came)).most(came, 2, after(300)), AT_A_DEVICE);
+        // What it waited for the first context does not count.
+        assert_eq!(workers(1, Some(after(400))).most(came, 2, after(500)), 1);
+        assert_eq!(workers(2, Some(came)).most(after(100), 2, after(100)), AT_A_DEVICE);
     }
 
     #[test]

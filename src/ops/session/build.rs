@@ -102,6 +102,8 @@ pub struct Ready<'a> {
     pub pool: Arc<Pool>,
     /// The devices of this machine.
     pub devices: Devices,
+    /// Whether the plan has steps at a device.
+    pub observes: bool,
     /// Records of bundles in the repository.
     pub committed: Arc<evidence::Beside>,
     /// The number of those records for each binary that the bundles contain.
@@ -153,6 +155,7 @@ impl Session {
         let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();
         let inputs = hosted.inputs(opened, packages, &mut gathered);
         let planned = self.planned(packages, asked, inputs, &devices)?;
+        let observes = planned.graph.nodes().any(|node| node.resources.device.is_some());
         witness.add(hosted.witness);
         let trusted = self.trusted(Some(&opened.workspace.root), None)?;
         witness.add(trusted.witness.clone());
@@ -171,6 +174,7 @@ impl Session {
         Ok(Ready {
             options: self.build_options(asked, &locks, machine_key.clone())?,
             pool: Arc::new(self.pool(opened)?),
+            observes,
             graph: planned.graph,
             expander: planned.expander,
             memory: JournalMemory::new(journal.journal.clone(), blobs.clone()),

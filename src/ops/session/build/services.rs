@@ -46,8 +46,7 @@ impl Ready<'_> {
     /// The devices of this machine, if the plan has a step at one; not those of a scenario, which have no runner.
     fn devices_of_steps(&self) -> Devices {
         let has_runners = self.devices.tools.contains_key(kforge_cuda::device::TOOL);
-        let is_used = self.graph.nodes().any(|node| node.resources.device.is_some());
-        if has_runners && is_used { self.devices.present.clone() } else { Devices::default() }
+        if has_runners && self.observes { self.devices.present.clone() } else { Devices::default() }
     }
 
     /// Like [`Self::with_services`], with another executor in place of the worker processes.
