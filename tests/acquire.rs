@@ -478,6 +478,7 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             allow_unconfined: false,
             hang: None,
             planned: std::time::SystemTime::UNIX_EPOCH,
+            warm_up: false,
         };
         writeln!(requests, "{}", serde_json::to_string(&request).unwrap()).unwrap();
         let answer: Response = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();

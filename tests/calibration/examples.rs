@@ -94,6 +94,7 @@ fn nulls(node: &Node) -> NullsObserved {
         allow_unconfined: false,
         hang: None,
         planned: std::time::SystemTime::UNIX_EPOCH,
+        warm_up: false,
         started: Instant::now(),
         device: None,
         waiting_us: Default::default(),

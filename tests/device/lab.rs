@@ -202,6 +202,7 @@ impl Lab {
             allow_unconfined: self.allow_unconfined,
             hang: self.hang.clone(),
             planned: self.planned,
+            warm_up: false,
         };
         let response = self.pool.run(&request, &AtomicBool::new(false)).unwrap();
         Seen { _dir: Rc::clone(&self.dir), response, out: output }

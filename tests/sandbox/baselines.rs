@@ -97,6 +97,7 @@ impl Lab {
             allow_unconfined: false,
             hang: None,
             planned: std::time::SystemTime::UNIX_EPOCH,
+            warm_up: false,
             started: Instant::now(),
             waiting_us: Default::default(),
         }

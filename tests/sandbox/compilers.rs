@@ -115,6 +115,7 @@ impl Attack {
             allow_unconfined: false,
             hang: None,
             planned: std::time::SystemTime::UNIX_EPOCH,
+            warm_up: false,
         };
         Pool::new(Command::own().arg("worker")).within(steps).run(&request, &GOING_ON).unwrap()
     }

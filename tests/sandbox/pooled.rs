@@ -99,6 +99,7 @@ fn request(act: &str) -> Request {
         allow_unconfined: false,
         hang: None,
         planned: std::time::SystemTime::UNIX_EPOCH,
+        warm_up: false,
     }
 }
 

@@ -173,6 +173,7 @@ impl Bench {
             allow_unconfined: false,
             hang: None,
             planned: self.planned,
+            warm_up: false,
             started: Instant::now(),
             waiting_us: Default::default(),
         };

@@ -60,6 +60,7 @@ impl Steps {
             allow_unconfined: false,
             hang: None,
             planned: std::time::SystemTime::UNIX_EPOCH,
+            warm_up: false,
         };
         let worker = Command::new(env!("CARGO_BIN_EXE_kforge")).arg("worker").env("KEY", SECRET);
         // NVRTC aborts if it cannot write some files, which ends its worker.

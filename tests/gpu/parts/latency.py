@@ -95,7 +95,7 @@ torch::Tensor run(torch::Tensor x, torch::Tensor w) {
 }
 '''
 start = time.monotonic()
-load_inline("rms_norm_inline", "torch::Tensor run(torch::Tensor x, torch::Tensor w);", cuda, ["run"], build_directory=tempfile.mkdtemp())
+load_inline("rms_norm_inline", cpp_sources="torch::Tensor run(torch::Tensor x, torch::Tensor w);", cuda_sources=cuda, functions=["run"], build_directory=tempfile.mkdtemp())
 print(time.monotonic() - start)
 """
 

@@ -9,7 +9,11 @@ from .lab import ROOT, targets_of
 # The release of Triton.
 TRITON = "3.9"
 # The variants in Triton that are built: those that may be fastest at such shapes.
-NARROWED = {"matmul": "TILE_M == 128 and STAGES >= 3"}
+NARROWED = {name: "KEEP" for name in ("softmax", "rms_norm", "layer_norm", "log_softmax")} | {
+    "row_sum": "CHUNK == 4096",
+    "row_mean": "CHUNK == 4096",
+    "matmul": "TILE_M == 128 and STAGES == 3 and (TILE_N == 256 or TILE_N == 64)",
+}
 
 
 def leaders(lab, chosen):
