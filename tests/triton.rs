@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+#[path = "triton/copies.rs"]
+mod copies;
 #[path = "installed/folders.rs"]
 mod folders;
 #[path = "triton/generated.rs"]
