@@ -9,6 +9,9 @@ use std::process::{Command, Stdio};
 
 #[path = "triton/copies.rs"]
 mod copies;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+#[path = "triton/descriptors.rs"]
+mod descriptors;
 #[path = "installed/folders.rs"]
 mod folders;
 #[path = "triton/generated.rs"]

@@ -26,7 +26,8 @@ use kforge_harness::compilers::{NICE, ToolSandbox, ended};
 use kforge_harness::python_server::PythonServer;
 use kforge_harness::triton::{JITTED, JITTED_NAME};
 use kforge_types::model::target::capability;
-use kforge_types::model::triton::{TritonCompile, TritonOptions, TritonParam, TritonParamKind};
+use kforge_types::model::tensor_map;
+use kforge_types::model::triton::{DESCRIPTOR, TritonCompile, TritonOptions, TritonParam, TritonParamKind};
 use kforge_types::record::contract::TritonFacts;
 use kforge_types::record::machine_code;
 use kforge_types::record::params::{CompileFacts, CompileParams};
@@ -178,8 +179,11 @@ fn run_driver(folder: &Path, (python, wheel): (&Path, &Path), within: &ToolSandb
     let arguments = [JOB, OUT];
     if let Some(bounds) = within.bounds {
         let call = serde_json::json!({ "triton": wheel, "nice": NICE });
-        let server = PythonServer::new(python, &PYTHON_OPTIONS, &VARIABLES)
-            .with_imports(&format!("{JITTED}\n\n{IMPORTS}"), call, vec![]);
+        let server = PythonServer::new(python, &PYTHON_OPTIONS, &VARIABLES).with_imports(
+            &format!("{JITTED}\n\n{IMPORTS}"),
+            call,
+            vec![],
+        );
         let (folder, keep, room) = (folder.to_path_buf(), bounds.of_program(folder), bounds.room(folder));
         let left = within.left();
         let run = move || server.run_in(Some(&room), (&folder, DRIVER_NAME, &arguments), &keep, left);
@@ -210,6 +214,21 @@ fn unanswered(params: &CompileParams, log: &str) -> CudaCompileError {
     }
 }
 
+/// The bytes of each parameter that an argument of that type becomes.
+fn sizes_of(ty: &str, facts: &TritonFacts) -> Option<Vec<u32>> {
+    let Some(of) = ty.strip_prefix(DESCRIPTOR) else { return bytes_of(ty).map(|bytes| vec![bytes]) };
+    let axes = of.split(',').count();
+    let parts = [vec![4; axes], vec![8; axes]].concat();
+    let first = match facts.maps.is_empty() {
+        false => vec![tensor_map::BYTES as u32],
+        true => {
+            let truths = if facts.passes_rounding() { 2 } else { 1 };
+            [vec![8; 1 + 2 * axes], vec![1; truths]].concat()
+        }
+    };
+    Some([first, parts].concat())
+}
+
 /// The bytes of a parameter of that type.
 fn bytes_of(ty: &str) -> Option<u32> {
     Some(match ty {
@@ -235,7 +254,8 @@ fn checked(compile: &TritonCompile, cubin: &[u8], facts: &TritonFacts) -> Result
     let mut expected = vec![];
     for param in &compile.params {
         if let TritonParamKind::Typed { ty, .. } = &param.kind {
-            expected.push(bytes_of(ty).ok_or_else(|| format!("`{ty}` is not a type of a parameter"))?);
+            let sizes = sizes_of(ty, facts);
+            expected.extend(sizes.ok_or_else(|| format!("`{ty}` is not a type of a parameter"))?);
         }
     }
     expected.extend((0..hidden).map(|_| 8));
@@ -255,11 +275,38 @@ fn checked(compile: &TritonCompile, cubin: &[u8], facts: &TritonFacts) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_types::record::contract::MapFacts;
 
     #[test]
     fn only_releases_whose_launches_are_known_have_hidden_parameters() {
         assert_eq!([4, 5, 9, 10].map(|minor| hidden_of([3, minor])), [None, Some(2), Some(2), None]);
         assert_eq!(hidden_of([4, 5]), None);
+    }
+
+    #[test]
+    fn a_descriptor_is_a_map_or_its_parts_and_extents_and_strides() {
+        let facts = |version, maps| TritonFacts {
+            version,
+            name: "k".into(),
+            num_warps: 4,
+            num_ctas: 1,
+            shared: 0,
+            global_scratch_size: 0,
+            global_scratch_align: 1,
+            profile_scratch_size: 0,
+            profile_scratch_align: 1,
+            cooperative: false,
+            pdl: false,
+            descriptors: maps as u32,
+            maps: vec![MapFacts { tile: vec![64, 64], swizzle: 128 }; maps],
+        };
+        let matrix = |version, maps| sizes_of("tensordesc<fp16[128, 64]>", &facts(version, maps)).unwrap();
+        assert_eq!(matrix([3, 9], 1), [128, 4, 4, 8, 8]);
+        assert_eq!(matrix([3, 6], 0), [8, 8, 8, 8, 8, 1, 4, 4, 8, 8]);
+        assert_eq!(matrix([3, 7], 0), [8, 8, 8, 8, 8, 1, 1, 4, 4, 8, 8]);
+        assert_eq!(sizes_of("tensordesc<fp32[16]>", &facts([3, 5], 0)).unwrap(), [8, 8, 8, 1, 4, 8]);
+        assert_eq!(sizes_of("*fp16", &facts([3, 9], 0)), Some(vec![8]));
+        assert_eq!(sizes_of("string", &facts([3, 9], 0)), None);
     }
 
     #[test]

@@ -57,6 +57,13 @@ def options(backend, job):
     return out
 
 
+def tensor_map(meta, job):
+    """How the binary takes a tensor descriptor as a tensor map."""
+    if meta.get("fp4_padded") or meta.get("is_im2col"):
+        raise Refused(f"{job['main']}: a descriptor of `{job['function']}` is of a kind that kforge does not pass")
+    return {"box": list(meta["block_size"]), "swizzle": (0, 32, 64, 128)[meta["swizzle"]]}
+
+
 def compiled(job):
     import triton
     import triton.compiler.compiler as compiler
@@ -94,6 +101,9 @@ def compiled(job):
         "pdl": bool(facts.get("launch_pdl")),
         "descriptors": len(facts.get("tensordesc_meta") or []),
     }
+    maps = [tensor_map(meta, job) for meta in facts.get("tensordesc_meta") or []]
+    if maps:
+        launch["maps"] = maps
     return made.asm["cubin"], launch
 
 
