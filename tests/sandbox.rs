@@ -22,6 +22,8 @@ mod python;
 mod references;
 #[path = "sandbox/steps.rs"]
 mod steps;
+#[path = "sandbox/triton.rs"]
+mod triton;
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -49,6 +51,8 @@ const SECOND_TIER: &[&str] = &[
     "a_kernel_that_reaches_out_is_reported_though_its_values_are_right",
     "a_reference_that_does_not_end_is_told_with_the_setting_that_ended_it",
     "a_product_is_that_of_the_operands_as_they_are_stored",
+    "a_source_in_triton_that_never_ends_is_ended_with_all_it_started",
+    "a_source_in_triton_that_uses_too_much_is_ended",
     "a_stack_too_deep_is_believed_of_code_that_may_need_it",
     "expectations_that_were_lost_are_made_again",
     "flags_write_nothing_outside_the_scratch_folder",
@@ -71,7 +75,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let asked = |word: &str| words.iter().any(|w| w == word);
     let (confinement, verification) = (
-        [confined::TESTS, compilers::TESTS].concat(),
+        [confined::TESTS, compilers::TESTS, triton::TESTS].concat(),
         [pooled::TESTS, verified::TESTS, references::TESTS, baselines::TESTS].concat(),
     );
     let passed = if asked("--list") {

@@ -7,6 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+#[path = "triton/copies.rs"]
+mod copies;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+#[path = "triton/descriptors.rs"]
+mod descriptors;
 #[path = "installed/folders.rs"]
 mod folders;
 #[path = "triton/generated.rs"]

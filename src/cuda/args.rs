@@ -183,6 +183,7 @@ mod tests {
             swizzle: 128,
             nan: false,
             l2_promotion: 0,
+            descriptor: false,
         });
         assert_eq!(check(&launch(vec![map.clone()]), &inspection(&[(0, 128)], None)), []);
         let findings = check(&launch(vec![map.clone()]), &inspection(&[(0, 8)], None));

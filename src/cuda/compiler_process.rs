@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::compile::CudaCompileError;
 use super::load::Compilation;
 use kforge_foundation::process::{Command, Died, End, Talker};
-use kforge_harness::compilers;
+use kforge_harness::compilers::{self, Outside};
 use kforge_harness::confine::Confinement;
 
 /// The file in the working folder that receives machine code. Names that begin with `@` are kforge's.
@@ -119,18 +119,24 @@ pub fn prepare(tools: &std::collections::BTreeMap<String, PathBuf>) -> std::io::
     Ok(())
 }
 
-/// Compiles in a new copy of the process.
+/// Compiles in a new copy of the process. The thread of the step could not end it, so the one that waits asks it.
 ///
 /// # Errors
 /// The process was not prepared or ended, the compilation was ended, or it cannot be done here.
-pub(super) fn compile(nvrtc: &Path, request: &Request, deadline: Instant) -> Result<Compilation, CudaCompileError> {
+pub(super) fn compile(
+    nvrtc: &Path,
+    request: &Request,
+    within: (&Outside, Instant),
+) -> Result<Compilation, CudaCompileError> {
+    let (outside, deadline) = within;
     let unavailable = |why: String| CudaCompileError::Unavailable { why };
     let Some(Kept { start, talker }) = kept().take().filter(|kept| kept.start.nvrtc == nvrtc) else {
         return Err(unavailable(format!("no process has loaded `{}`", nvrtc.display())));
     };
     let line = serde_json::to_string(request).map_err(|e| unavailable(e.to_string()))?;
     let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let ended = match talker.exchange(&line, left, &AtomicBool::new(false)) {
+    let asked = outside.run(move || talker.exchange(&line, left, &AtomicBool::new(false)));
+    let ended = match asked.flatten() {
         Ok(Ok((talker, line))) => {
             *kept() = Some(Kept { start, talker });
             serde_json::from_str(&line)

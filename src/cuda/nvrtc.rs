@@ -44,7 +44,7 @@ pub(super) fn compile(
             ptx: params.ptx,
             keep: bounds.of_library(stage.path()),
         };
-        return compiler_process::compile(nvrtc.0, &request, within.deadline);
+        return compiler_process::compile(nvrtc.0, &request, (bounds.outside(), within.deadline));
     }
     let library = load(nvrtc.0, nvrtc.1).map_err(|e| match e {
         LoadError::Another(place) => CudaCompileError::NeedsFreshProcess {

@@ -1,29 +1,33 @@
-//! Compiles Triton functions to cubins: lays out the job of each, runs `triton/driver.py` with Python in a confined process of its own, and reads its answer.
+//! Compiles Triton functions to cubins: lays out the job of each, runs `triton/driver.py` with Python in a confined process, and reads its answer.
 //! Knows the contract of each release; launches nothing.
 //!
 //! | decision | reason |
 //! |---|---|
 //! | one process and one folder for each function | nothing that a source did at import reaches another compilation |
+//! | that process is a copy of one that only imported Triton | importing takes longer than most compilations ([`python_server`](kforge_harness::python_server)) |
 //! | the cubins of several functions are one archive | the compiler makes a cubin for each, and two may have one symbol |
 //! | the environment is empty but for the variables below | Triton reads some forty variables; several change the machine code silently |
-//! | home, cache and temporary files are in the working folder | the cache of a user would answer for other sources, and is written by others |
+//! | the driver sets home, cache and temporary files to places in the working folder | the cache of a user would answer for other sources, and is written by others |
 //! | no line tables | a comment would change the binary |
 //! | answers are files | Triton prints PTX to standard output, and sources print, too |
 //! | the binary must have the parameters that the signature and the release imply | a launch with others would read memory behind them |
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::compile::{CudaCompileError, CudaCompiled};
 use super::{elf, log};
-use kforge_foundation::process::End;
-use kforge_harness::compilers::{ToolSandbox, ended};
+use kforge_foundation::process::{End, Finished};
+use kforge_harness::compilers::{NICE, ToolSandbox, ended};
+use kforge_harness::python_server::PythonServer;
 use kforge_harness::triton::{JITTED, JITTED_NAME};
 use kforge_types::model::target::capability;
-use kforge_types::model::triton::{TritonCompile, TritonOptions, TritonParam, TritonParamKind};
+use kforge_types::model::tensor_map;
+use kforge_types::model::triton::{DESCRIPTOR, TritonCompile, TritonOptions, TritonParam, TritonParamKind};
 use kforge_types::record::contract::TritonFacts;
 use kforge_types::record::machine_code;
 use kforge_types::record::params::{CompileFacts, CompileParams};
@@ -34,6 +38,19 @@ pub const TRITON: &str = "triton";
 pub const PYTHON: &str = "python";
 
 const DRIVER: &str = include_str!("triton/driver.py");
+const DRIVER_NAME: &str = "driver.py";
+/// What the process imports that is copied for compilations. It begins with [`JITTED`].
+const IMPORTS: &str = include_str!("triton/imports.py");
+/// Neither variables, nor the working folder, nor installed packages add modules.
+const PYTHON_OPTIONS: [&str; 3] = ["-I", "-S", "-B"];
+/// The environment of the compiler. The driver adds where its folders are.
+const VARIABLES: [(&str, &str); 4] = [
+    ("PATH", "/usr/bin:/bin"),
+    ("PYTHONHASHSEED", "0"),
+    ("TRITON_DISABLE_LINE_INFO", "1"),
+    // The log reports registers and spills.
+    ("TRITON_DUMP_PTXAS_LOG", "1"),
+];
 /// What a job reads and writes, in the working folder.
 const JOB: &str = "job.json";
 const OUT: &str = "out";
@@ -41,6 +58,8 @@ const OUT: &str = "out";
 /// A job, as the driver reads it.
 #[derive(Serialize)]
 struct TritonJob<'a> {
+    /// The working folder.
+    folder: &'a Path,
     /// The folder of the sources.
     tree: &'a Path,
     /// The folder of the wheel.
@@ -110,13 +129,14 @@ fn compile_function(
     let missing = |what: &str| CudaCompileError::Unavailable { why: format!("the toolchain has no {what} here") };
     let (python, wheel) = (tools.get(PYTHON), tools.get(TRITON));
     let (python, wheel) = (python.ok_or_else(|| missing(PYTHON))?, wheel.ok_or_else(|| missing(TRITON))?);
-    let io = |e: std::io::Error| CudaCompileError::Unavailable { why: format!("could not run Triton: {e}") };
+    let io = |e: io::Error| CudaCompileError::Unavailable { why: format!("could not run Triton: {e}") };
     // What a source leaves behind in a working folder must not reach the next compilation.
     let folder = within.scratch.join(format!("{TRITON}-{at}"));
     for name in [OUT, "home", "tmp"] {
         fs::create_dir_all(folder.join(name)).map_err(io)?;
     }
     let job = TritonJob {
+        folder: &folder,
         tree: source,
         triton: wheel,
         main: &params.main,
@@ -127,12 +147,9 @@ fn compile_function(
     };
     let job = serde_json::to_vec(&job).map_err(|e| io(e.into()))?;
     fs::write(folder.join(JOB), job).map_err(io)?;
-    fs::write(folder.join("driver.py"), DRIVER).map_err(io)?;
+    fs::write(folder.join(DRIVER_NAME), DRIVER).map_err(io)?;
     fs::write(folder.join(JITTED_NAME), JITTED).map_err(io)?;
-    // `-I` and `-S`: neither variables, nor the working folder, nor installed packages add modules.
-    let command = within.command(python, &folder).map_err(io)?.args(["-I", "-S", "-B", "driver.py", JOB, OUT]);
-    let command = variables(&folder).into_iter().fold(command, |command, (name, value)| command.env(name, value));
-    let finished = within.run(&command).map_err(io)?;
+    let finished = run_driver(&folder, (python, wheel), within).map_err(io)?;
     let text = finished.stdout.text() + &finished.stderr.text();
     let hide = |text: &str| hidden(text, &[&folder, source, wheel]);
     let text = log::timeless(&hide(&text));
@@ -156,20 +173,26 @@ fn compile_function(
     Ok(CompiledFunction { cubin, facts, log: text })
 }
 
-/// The whole environment of the compiler.
-fn variables(folder: &Path) -> [(&'static str, PathBuf); 8] {
-    let home = folder.join("home");
-    [
-        ("PATH", "/usr/bin:/bin".into()),
-        ("HOME", home.clone()),
-        ("TRITON_HOME", home.clone()),
-        ("TRITON_CACHE_DIR", home.join("cache")),
-        ("TMPDIR", folder.join("tmp")),
-        ("PYTHONHASHSEED", "0".into()),
-        ("TRITON_DISABLE_LINE_INFO", "1".into()),
-        // The log reports registers and spills.
-        ("TRITON_DUMP_PTXAS_LOG", "1".into()),
-    ]
+/// Runs the driver in its folder: in a copy of a process that has imported Triton, or in a process of its own if the step's tools are not confined or this
+/// Python cannot serve.
+fn run_driver(folder: &Path, (python, wheel): (&Path, &Path), within: &ToolSandbox<'_>) -> io::Result<Finished> {
+    let arguments = [JOB, OUT];
+    if let Some(bounds) = within.bounds {
+        let call = serde_json::json!({ "triton": wheel, "nice": NICE });
+        let server = PythonServer::new(python, &PYTHON_OPTIONS, &VARIABLES).with_imports(
+            &format!("{JITTED}\n\n{IMPORTS}"),
+            call,
+            vec![],
+        );
+        let (folder, keep, room) = (folder.to_path_buf(), bounds.of_program(folder), bounds.room(folder));
+        let left = within.left();
+        let run = move || server.run_in(Some(&room), (&folder, DRIVER_NAME, &arguments), &keep, left);
+        if let Some(finished) = bounds.outside().run(run).flatten()? {
+            return Ok(finished);
+        }
+    }
+    let command = within.command(python, folder)?.args(PYTHON_OPTIONS).arg(DRIVER_NAME).args(arguments);
+    within.run(&VARIABLES.into_iter().fold(command, |command, (name, value)| command.env(name, value)))
 }
 
 /// The text without paths of this machine.
@@ -189,6 +212,21 @@ fn unanswered(params: &CompileParams, log: &str) -> CudaCompileError {
         log: log.into(),
         ended: None,
     }
+}
+
+/// The bytes of each parameter that an argument of that type becomes.
+fn sizes_of(ty: &str, facts: &TritonFacts) -> Option<Vec<u32>> {
+    let Some(of) = ty.strip_prefix(DESCRIPTOR) else { return bytes_of(ty).map(|bytes| vec![bytes]) };
+    let axes = of.split(',').count();
+    let parts = [vec![4; axes], vec![8; axes]].concat();
+    let first = match facts.maps.is_empty() {
+        false => vec![tensor_map::BYTES as u32],
+        true => {
+            let truths = if facts.passes_rounding() { 2 } else { 1 };
+            [vec![8; 1 + 2 * axes], vec![1; truths]].concat()
+        }
+    };
+    Some([first, parts].concat())
 }
 
 /// The bytes of a parameter of that type.
@@ -216,7 +254,8 @@ fn checked(compile: &TritonCompile, cubin: &[u8], facts: &TritonFacts) -> Result
     let mut expected = vec![];
     for param in &compile.params {
         if let TritonParamKind::Typed { ty, .. } = &param.kind {
-            expected.push(bytes_of(ty).ok_or_else(|| format!("`{ty}` is not a type of a parameter"))?);
+            let sizes = sizes_of(ty, facts);
+            expected.extend(sizes.ok_or_else(|| format!("`{ty}` is not a type of a parameter"))?);
         }
     }
     expected.extend((0..hidden).map(|_| 8));
@@ -236,11 +275,38 @@ fn checked(compile: &TritonCompile, cubin: &[u8], facts: &TritonFacts) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_types::record::contract::MapFacts;
 
     #[test]
     fn only_releases_whose_launches_are_known_have_hidden_parameters() {
         assert_eq!([4, 5, 9, 10].map(|minor| hidden_of([3, minor])), [None, Some(2), Some(2), None]);
         assert_eq!(hidden_of([4, 5]), None);
+    }
+
+    #[test]
+    fn a_descriptor_is_a_map_or_its_parts_and_extents_and_strides() {
+        let facts = |version, maps| TritonFacts {
+            version,
+            name: "k".into(),
+            num_warps: 4,
+            num_ctas: 1,
+            shared: 0,
+            global_scratch_size: 0,
+            global_scratch_align: 1,
+            profile_scratch_size: 0,
+            profile_scratch_align: 1,
+            cooperative: false,
+            pdl: false,
+            descriptors: maps as u32,
+            maps: vec![MapFacts { tile: vec![64, 64], swizzle: 128 }; maps],
+        };
+        let matrix = |version, maps| sizes_of("tensordesc<fp16[128, 64]>", &facts(version, maps)).unwrap();
+        assert_eq!(matrix([3, 9], 1), [128, 4, 4, 8, 8]);
+        assert_eq!(matrix([3, 6], 0), [8, 8, 8, 8, 8, 1, 4, 4, 8, 8]);
+        assert_eq!(matrix([3, 7], 0), [8, 8, 8, 8, 8, 1, 1, 4, 4, 8, 8]);
+        assert_eq!(sizes_of("tensordesc<fp32[16]>", &facts([3, 5], 0)).unwrap(), [8, 8, 8, 1, 4, 8]);
+        assert_eq!(sizes_of("*fp16", &facts([3, 9], 0)), Some(vec![8]));
+        assert_eq!(sizes_of("string", &facts([3, 9], 0)), None);
     }
 
     #[test]

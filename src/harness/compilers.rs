@@ -7,14 +7,19 @@
 //! |---|---|
 //! | the thread that executes the step: stages sources, reads outputs | to read the step's inputs and the toolchain and to write the step's outputs |
 //! | NVRTC, in a process of its own for each compilation | the same, but writes only in its working folder; no sockets, no processes, no signals |
-//! | the worker, and the process from which those of NVRTC are copied | to read toolchains and to write the folders of steps |
+//! | Triton, in a copy of a process that only imported it | as for the programs below |
+//! | the worker, and the processes that are copied for NVRTC and Triton | to read toolchains and to write the folders of steps |
 //! | g++, nvcc, nvdisasm and the processes that they start | to read the same and to write in their folder, within limits and one [`Room`] for all of them |
+//!
+//! A thread of a step cannot end a process that is kept between steps, and a process that it started would have its confinement. So the thread that waits for it
+//! talks to such processes ([`Outside`]).
 //!
 //! So a link that a compiler left behind cannot lead the step's thread to other files. A time limit ends a step's programs as a group, which they cannot leave.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::confine::{self, Confinement};
@@ -33,7 +38,7 @@ const PROCESSES: usize = 256;
 /// The maximum number of open descriptors of a process.
 const OPEN: u64 = 1024;
 /// The increase of compilers' nice value. They load every processor, and at each turn a step that holds a device would wait for one.
-const NICE: i32 = 10;
+pub const NICE: i32 = 10;
 /// Address space of the worker itself: its program, NVRTC's libraries, stacks.
 const OWN: u64 = 1 << 30;
 
@@ -41,12 +46,31 @@ const OWN: u64 = 1 << 30;
 const RAISE: &str = "setting `build.compiler-memory-limit` limits the memory of compilers";
 
 /// What the compilers of a step may read, and how much memory they may take.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Bounds {
     /// Files and folders that they may read, in addition to the system's libraries, headers and programs.
     pub read: Vec<PathBuf>,
     /// The maximum memory in bytes.
     pub memory: u64,
+    /// Who does what the confinement of the step's thread refuses.
+    outside: Outside,
+}
+
+/// The thread that waits for the confined thread of a step.
+#[derive(Debug, Clone)]
+pub struct Outside(mpsc::Sender<Box<dyn FnOnce() + Send>>);
+
+impl Outside {
+    /// Does `work` in the thread that waits, which is not confined as the step's is, and waits for its result. `work` must not act on what a source made.
+    ///
+    /// # Errors
+    /// The thread does not wait for the step's.
+    pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        let (send, receive) = mpsc::channel();
+        let work = move || drop(send.send(work()));
+        self.0.send(Box::new(work)).map_err(|_| io::Error::other("BUG: nobody waits for this step"))?;
+        receive.recv().map_err(io::Error::other)
+    }
 }
 
 /// The working folder of a step's tools, and their confinement.
@@ -61,12 +85,20 @@ pub struct ToolSandbox<'a> {
 }
 
 impl Bounds {
-    /// The bounds of a step's compilers.
-    pub fn of(task: &Task) -> Self {
-        Bounds {
+    /// The bounds of a step's compilers, and what the thread that waits for the step does.
+    fn of(task: &Task) -> (Self, mpsc::Receiver<Box<dyn FnOnce() + Send>>) {
+        let (send, asked) = mpsc::channel();
+        let bounds = Bounds {
             read: [task.input.clone()].into_iter().chain(folders(&task.places)).collect(),
             memory: task.compiler_memory,
-        }
+            outside: Outside(send),
+        };
+        (bounds, asked)
+    }
+
+    /// Who does what the confinement of the step's thread refuses.
+    pub fn outside(&self) -> &Outside {
+        &self.outside
     }
 
     fn confinement(&self, folder: &Path, limits: Limits) -> Confinement {
@@ -78,6 +110,23 @@ impl Bounds {
             keep: vec![],
             limits,
         }
+    }
+
+    /// The confinement of a compiler that is a program: it writes only in `folder`.
+    pub fn of_program(&self, folder: &Path) -> Confinement {
+        let limits = Limits {
+            address_space: Some(self.memory),
+            file_size: Some(FILE),
+            open_files: Some(OPEN),
+            ..Limits::default()
+        };
+        self.confinement(folder, limits)
+    }
+
+    /// What such a program and everything that it starts may use together.
+    pub fn room(&self, folder: &Path) -> Room {
+        let folder = folder.to_path_buf();
+        Room { processes: PROCESSES, memory: self.memory, folder, bytes: FILES, files: COUNT }
     }
 
     /// The confinement of a compiler that runs as a library: it writes only in `folder` and starts no programs.
@@ -120,18 +169,20 @@ pub fn of_worker(places: &Places, memory: u64, steps: &Path) -> Confinement {
 /// The system cannot confine, and the user has not permitted running unconfined; or confinement failed.
 pub fn confined<T: Send>(task: &Task, work: impl FnOnce(&Bounds) -> Result<T, Response> + Send) -> Result<T, Response> {
     permitted(task, "compilers")?;
-    let bounds = Bounds::of(task);
+    let (bounds, asked) = Bounds::of(task);
     let mut keep = bounds.confinement(&task.output, Limits::default());
     // A program is started through this program, which looks up its descendants in `/proc`.
     keep.read.extend(["/proc/self/exe".into(), "/proc".into()]);
     let cannot = |e: io::Error| super::task::failed(format!("cannot confine the compilers of this step: {e}"));
     std::thread::scope(|scope| {
-        let inside = || {
+        let inside = move || {
             lower_priority();
             confine::confine_thread(&keep).map_err(cannot)?;
             work(&bounds)
         };
         let thread = std::thread::Builder::new().name("step".into()).spawn_scoped(scope, inside).map_err(cannot)?;
+        // Until the thread drops the bounds.
+        asked.into_iter().for_each(|work| work());
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -166,22 +217,16 @@ impl<'a> ToolSandbox<'a> {
     /// The confinement cannot be described.
     pub fn command(&self, program: &Path, folder: &Path) -> io::Result<Command> {
         let Some(bounds) = self.bounds else { return Ok(Command::new(program).dir(folder)) };
-        let limits = Limits {
-            address_space: Some(bounds.memory),
-            file_size: Some(FILE),
-            open_files: Some(OPEN),
-            die_with: Some(std::process::id()),
-            ..Limits::default()
-        };
-        let keep = serde_json::to_string(&bounds.confinement(folder, limits)).map_err(io::Error::other)?;
-        let room = Room {
-            processes: PROCESSES,
-            memory: bounds.memory,
-            folder: folder.to_path_buf(),
-            bytes: FILES,
-            files: COUNT,
-        };
-        Ok(Command::own().args(["worker", "--confined", &keep]).arg(program).dir(folder).room(room))
+        let mut keep = bounds.of_program(folder);
+        keep.limits.die_with = Some(std::process::id());
+        let keep = serde_json::to_string(&keep).map_err(io::Error::other)?;
+        let command = Command::own().args(["worker", "--confined", &keep]).arg(program);
+        Ok(command.dir(folder).room(bounds.room(folder)))
+    }
+
+    /// How much of the step's time is left.
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
     }
 
     /// Runs a command to its end, or until the step's time is up.
@@ -189,9 +234,8 @@ impl<'a> ToolSandbox<'a> {
     /// # Errors
     /// It cannot be started.
     pub fn run(&self, command: &Command) -> io::Result<Finished> {
-        let left = self.deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         // If the worker is interrupted, the coordinator ends it and with it this program.
-        run(command, Some(left), &AtomicBool::new(false))
+        run(command, Some(self.left()), &AtomicBool::new(false))
     }
 }
 

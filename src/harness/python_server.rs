@@ -1,6 +1,6 @@
 //! Runs programs in Python in copies of a process that has imported their libraries. Knows requests and answers; `python_server.py` is the process.
 //!
-//! A worker keeps the process between steps. Importing PyTorch takes seconds and numpy a tenth of one, and a copy is made in milliseconds.
+//! A worker keeps the process between steps. Importing PyTorch takes seconds, Triton a quarter of one and numpy a tenth, and a copy is made in milliseconds.
 //!
 //! | what a program of its own would guarantee | what guarantees it here |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | addresses are those of every other run | the process turns address randomisation off; what it imported moves them, so they are not those of a program |
 //! | it is confined before it reads anything of the package | the copy confines itself, by the same rules ([`PortableConfinement`]) |
 //! | nothing that it started outlives it | a copy leads a group that it cannot leave; the process kills the group and waits for all of it before it answers |
+//! | what it uses together with what it starts is limited | the same [`Room`], over the descendants of the process |
 //! | it ends with the worker, and at its time limit | the process ends when its input ends, and copies end with the process; a time limit kills all of them |
 //! | what is imported is what the driver admits | the imports run by the same finder, and a copy has that of its own call |
 //! | a module of the package may have the name of one of Python's | modules that only the process itself uses are taken out of `sys.modules` |
@@ -29,7 +30,7 @@ use serde_json::Value;
 
 use super::confine::{Confinement, PortableConfinement};
 use kforge_foundation::base::Digest;
-use kforge_foundation::process::{Captured, Command, End, Finished, Talker};
+use kforge_foundation::process::{Captured, Command, End, Finished, Room, Talker};
 
 /// The exit status by which the process reports that this Python cannot serve.
 const CANNOT_SERVE: i32 = 71;
@@ -85,8 +86,11 @@ struct Kept {
 /// The processes of this worker, the one that was used last at the end.
 static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
-/// The most processes that are kept: one that has imported numpy, for checks and generators of inputs, and one that has imported PyTorch.
+/// The most processes that are kept: one that has imported numpy, for checks and generators of inputs, and one that has imported PyTorch. Workers that compile
+/// have one that has imported Triton.
 const MOST: usize = 2;
+/// How many bytes of a call's output are kept, as of a program of its own.
+const OUTPUT: usize = 1 << 20;
 
 fn kept() -> MutexGuard<'static, Vec<Kept>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
@@ -127,13 +131,27 @@ impl PythonServer {
         keep: &Confinement,
         limit: Duration,
     ) -> io::Result<Option<Finished>> {
+        self.run_in(None, (folder, program, arguments), keep, limit)
+    }
+
+    /// The same, and ends the copy and everything that it started when together they exceed the limits of `room`.
+    ///
+    /// # Errors
+    /// As for [`PythonServer::run`].
+    pub fn run_in(
+        &self,
+        room: Option<&Room>,
+        (folder, program, arguments): (&Path, &str, &[&str]),
+        keep: &Confinement,
+        limit: Duration,
+    ) -> io::Result<Option<Finished>> {
         let began = Instant::now();
         let keep = PortableConfinement::of(keep)?;
         let line = serde_json::to_string(&PythonCall { folder, program, arguments, keep }).map_err(io::Error::other)?;
         let talker = self.talker()?;
         let left = limit.saturating_sub(began.elapsed()).max(Duration::from_millis(1));
         // The coordinator ends a worker that is interrupted, and this process with it.
-        let (end, stderr) = match talker.exchange(&line, left, &AtomicBool::new(false))? {
+        let (end, stderr) = match talker.exchange_in(room, &line, left, &AtomicBool::new(false))? {
             Ok((talker, answer)) => {
                 let ended: Ended = serde_json::from_str(&answer).map_err(io::Error::other)?;
                 let stderr = talker.stderr().clone();
@@ -167,7 +185,7 @@ impl PythonServer {
     }
 
     /// The interpreter, its options and its variables, for a program of its own.
-    pub(crate) fn interpreter(&self) -> (&Path, Vec<&str>, Vec<(&str, &str)>) {
+    pub fn interpreter(&self) -> (&Path, Vec<&str>, Vec<(&str, &str)>) {
         let options = self.options.iter().map(String::as_str).collect();
         let variables = self.environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         (&self.python, options, variables)
@@ -188,6 +206,6 @@ impl PythonServer {
         for (name, value) in &self.environment {
             command = command.env(name, value);
         }
-        Talker::start(&command)
+        Ok(Talker::start(&command)?.keeping(OUTPUT))
     }
 }

@@ -165,6 +165,50 @@ fn configurations_become_tunables_and_heuristics_are_to_be_checked() {
     assert!(text.contains("# check: `EVEN` is from `@triton.heuristics`: `lambda args:"), "{text}");
 }
 
+const DESCRIPTORS: &str = r#"
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.jit
+def matmul_kernel(a_desc, b_desc, c_desc, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row, col = tl.program_id(0) * BM, tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        acc = tl.dot(a_desc.load([row, k]), b_desc.load([k, col]), acc)
+    c_desc.store([row, col], acc.to(tl.float16))
+
+
+def matmul(a, b):
+    M, K = a.shape
+    K, N = b.shape
+    c = torch.empty((M, N), device=a.device, dtype=a.dtype)
+    BM, BN, BK = 128, 64, 32
+    of_b = TensorDescriptor(b, b.shape, b.stride(), [BK, BN])
+    grid = (triton.cdiv(M, BM), triton.cdiv(N, BN))
+    matmul_kernel[grid](
+        TensorDescriptor.from_tensor(a, [BM, BK], padding="nan"), of_b, TensorDescriptor.from_tensor(c, block_shape=[BM, BN]), M, N, K, BM=BM, BN=BN, BK=BK
+    )
+    return c
+"#;
+
+#[test]
+fn descriptors_of_the_host_keep_their_blocks() {
+    let text = imported("described.py", DESCRIPTORS);
+    has(
+        &text,
+        &[
+            // Rows that a descriptor can have.
+            "ragged = { M = 297, N = 152, K = 40 }",
+            "requires = [\"K % 8 == 0\", \"N % 8 == 0\"]",
+            "inputs.a_desc = { dtype = \"T\", shape = [\"M\", \"K\"] }",
+            "outputs.c_desc = { dtype = \"T\", shape = [\"M\", \"N\"] }",
+            "tune.BM = [128]",
+            "args = [{ tensormap = \"a_desc\", block_shape = [\"BM\", \"BK\"], oob = \"nan\" }, { tensormap = \"b_desc\", block_shape = [\"BK\", \"BN\"] }, \
+             { tensormap = \"c_desc\", block_shape = [\"BM\", \"BN\"] }, \"M\", \"N\", \"K\"]",
+        ],
+    );
+}
+
 #[test]
 fn what_cannot_be_read_is_a_placeholder_or_is_named() {
     let text = format!(

@@ -94,6 +94,7 @@ pub(crate) fn mapped() {
             swizzle: 32,
             nan: true,
             l2_promotion: 128,
+            descriptor: false,
         };
         let mut args = launch.args.clone();
         args.push(Arg::TensorMap(map));

@@ -25,7 +25,7 @@ pub(crate) fn steps(task: &Task) -> Option<Handler> {
     match (task.spec.kind, Platform::of(&task.spec.params)) {
         (StepKind::Bench, Platform::Any) => Some(act),
         (StepKind::Inspect, Platform::Cpu) => Some(compilers::reach),
-        (StepKind::Compile, Platform::Cpu) => handler(task),
+        (StepKind::Compile, Platform::Cpu | Platform::Device) => handler(task),
         _ => None,
     }
 }

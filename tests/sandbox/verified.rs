@@ -479,6 +479,7 @@ fn not_emulated() {
         swizzle: 0,
         nan: false,
         l2_promotion: 0,
+        descriptor: false,
     };
     let source = "#include <cuda.h>\n__global__ void k(const float*, const float*, float*, int, int, float, const __grid_constant__ CUtensorMap map) { __trap(); }\n";
     let mut bench = Bench::new();

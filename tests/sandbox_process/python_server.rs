@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use kforge::harness::confine::Confinement;
 use kforge::harness::python_server::{PythonServer, kept_processes};
-use kforge::process::{Command, End, Finished, Limits, family, run};
+use kforge::process::{Command, End, Finished, Limits, Room, Rule, family, run};
 
 use super::{GOING_ON, dies, finish, words};
 
@@ -167,6 +167,39 @@ fn nothing_outlives_a_call_its_time_limit_or_its_worker() {
     all.into_iter().for_each(|pid| assert!(dies(pid), "{pid} outlived the time limit"));
     // The next call gets a process again.
     assert_eq!(lab.run(&server, "print(1)").stderr.text(), "1\n");
+}
+
+#[test]
+fn what_a_call_uses_with_all_it_starts_is_limited() {
+    let Some(lab) = Lab::new() else { return };
+    let folder = lab.folder.path().join("call");
+    let run = |text: &str| {
+        drop(fs::remove_dir_all(&folder));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("driver.py"), text).unwrap();
+        let room = Room { processes: 9, memory: 300 << 20, folder: folder.clone(), bytes: 1 << 20, files: 50 };
+        let keep = lab.keep(&folder, Limits::default());
+        let finished = lab.server().run_in(Some(&room), (&folder, "driver.py", &[]), &keep, MINUTE);
+        finished.unwrap().expect("this Python can serve").end
+    };
+    let waits = "import os, time\n";
+    assert_eq!(run("print(1)"), End::Exited(0));
+    for (deed, rule) in [
+        ("for at in range(60): open(str(at), 'w')", Rule::Files),
+        ("open('big', 'wb').write(bytes(2 << 20))", Rule::FileBytes),
+        (
+            "for _ in range(20):\n    if os.fork() == 0:\n        if os.fork() == 0: time.sleep(1000)\n        os._exit(0)",
+            Rule::Processes,
+        ),
+        (
+            "for _ in range(3):\n    if os.fork() == 0:\n        x = b'x' * (120 << 20)\n        time.sleep(1000)",
+            Rule::Memory,
+        ),
+    ] {
+        assert_eq!(run(&format!("{waits}{deed}\ntime.sleep(1000)")), End::Misbehaved(rule));
+        let process = kept_processes();
+        assert_eq!(run("print(1)"), End::Exited(0), "{process:?}");
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ const PLAIN: &str = "__global__ void plain(int* p) { p[0] = 1; }\n";
 struct Steps {
     dir: tempfile::TempDir,
     tools: BTreeMap<String, PathBuf>,
+    time_s: u64,
 }
 
 impl Steps {
@@ -35,7 +36,7 @@ impl Steps {
         let dir = tempfile::tempdir().unwrap();
         lay_out(&dir.path().join("in/tree-shim"), shim_headers());
         lay_out(&dir.path().join("home"), &[("secret", SECRET)]);
-        Steps { dir, tools }
+        Steps { dir, tools, time_s: 120 }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -53,7 +54,7 @@ impl Steps {
             output: self.path("out"),
             places: Places { tools: self.tools.clone(), ..Places::default() },
             device: None,
-            time_limit_s: 120,
+            time_limit_s: self.time_s,
             run_limit_s: 60,
             memory_limit: 1 << 30,
             compiler_memory: 8 << 30,
@@ -144,6 +145,23 @@ fn nvrtc_reads_and_writes_nothing_of_the_users() {
             steps.untouched(&steps.compile(Compiler::Nvrtc, PLAIN, &[&with(flag, file)]));
         }
     }
+}
+
+#[test]
+#[ignore = "second tier: installs a toolchain from the network"]
+fn nvrtc_that_does_not_end_is_ended_at_the_time_limit() {
+    let steps = Steps { time_s: 3, ..Steps::new(tools().clone()) };
+    // A hundred billion tokens.
+    let mut text = String::from("#define A0 0,0,0,0,0,0,0,0,0,0\n");
+    for n in 1..10 {
+        text += &format!("#define A{n} {}\n", vec![format!("A{}", n - 1); 10].join(","));
+    }
+    let response = steps.compile(Compiler::Nvrtc, &format!("{text}__device__ int all[] = {{ A9 }};\n{PLAIN}"), &[]);
+    let said = serde_json::to_string(&response).unwrap();
+    // The worker says so, and is not ended itself.
+    assert!(said.contains("NVRTC did not end within the time limit") && !said.contains("died"), "{said}");
+    let response = Steps { time_s: 120, ..steps }.compile(Compiler::Nvrtc, PLAIN, &[]);
+    assert!(matches!(response, Response::Done { .. }), "{response:?}");
 }
 
 #[test]

@@ -48,6 +48,27 @@ fn operators(every: bool) -> String {
             same.replace("f32", "f16")
         ),
     );
+    let residual = format!("inouts.residual = {same}");
+    for (name, dtype) in [("add_norm", "f32"), ("add_half_norm", "f16")] {
+        let body =
+            format!("{x}\n{residual}\noutputs.y = {same}\noutputs.rstd = {row}\nreference = \"builtin:rms_norm\"");
+        let tolerance = if dtype == "f32" { near } else { "" };
+        add(name, "row-reduction", kept, &format!("{}\n{tolerance}\n{shapes}", body.replace("f32", dtype)));
+    }
+    for (name, labels, y, settings) in [
+        ("loss", "i64", "[]", ""),
+        ("loss_sum", "i32", "[1]", ", reduction = \"sum\", ignore_index = 1"),
+        ("loss_mean", "i32", "[]", ", ignore_index = 2"),
+        ("losses", "i64", "[\"rows\"]", ", reduction = \"none\", ignore_index = 0"),
+    ] {
+        let body = format!(
+            "{x}\ninputs.labels = {{ dtype = \"{labels}\", shape = [\"rows\"] }}\noutputs.y = {{ dtype = \"f32\", shape = {y} }}\n\
+             outputs.lse = {row}\nreference = {{ builtin = \"cross_entropy\"{settings} }}\n{near}"
+        );
+        // Many labels are ignored, and not all.
+        let shapes = if name == "loss_mean" { "shapes.ragged = { rows = 40, cols = 5 }" } else { shapes };
+        add(name, "row-reduction", kept, &format!("{body}\n{shapes}"));
+    }
     for name in ["sum", "mean", "max", "min"] {
         let tolerance = if ["max", "min"].contains(&name) { "tolerance = { atol = 0, rtol = 0 }" } else { near };
         add(
@@ -109,7 +130,7 @@ fn templates_in_triton_make_kernels_that_the_interpreter_verifies() {
     let ran = lab.run(&["build", "--target", "cpu", "--keep-going"]);
     let wrong: Vec<_> = ran.verdicts().into_iter().filter(|verdict| verdict != "\"pass\"").collect();
     assert!(ran.code == Some(0) && wrong.is_empty(), "{wrong:?}\n{}", ran.said);
-    assert!(ran.passed() > 60, "{}", ran.passed());
+    assert!(ran.passed() > 90, "{}", ran.passed());
     let shown = fs::read_to_string(lab.path("target/kforge/generated/p/softmax.py")).unwrap();
     assert!(shown.starts_with("# softmax of `x`, row by row.\n"), "{shown}");
 }
@@ -122,7 +143,8 @@ fn templates_in_triton_make_kernels_that_triton_compiles_for_gpus_of_two_generat
     ok(&ran);
     // Each kernel, and those that keep rows also without it.
     assert!(ran.steps("compile").len() > 20, "{}", ran.steps("compile").len());
-    let older = ["softmax", "product", "affine", "curves"].map(|kernel| ["--kernel", kernel]).concat();
+    let older =
+        ["softmax", "product", "affine", "curves", "loss_mean", "add_norm"].map(|kernel| ["--kernel", kernel]).concat();
     ok(&lab.run(&[&["check", "--target", "old", "--keep-going"], &older[..]].concat()));
 }
 

@@ -1,8 +1,9 @@
-"""Compiles one Triton function for one signature. kforge runs it with Python in a process of its own, confined, with an empty environment.
+"""Compiles one Triton function for one signature. kforge runs it with Python in a confined process, with an empty environment. That process is a copy of one
+that may have imported Triton.
 
     python -I -S -B driver.py JOB OUT
 
-JOB is a file that `triton/job.rs` writes; OUT is a folder. If the function compiles, OUT holds `cubin` and `launch.json`; if it does not, `error.json`.
+JOB is a file that `triton.rs` writes; OUT is a folder. If the function compiles, OUT holds `cubin` and `launch.json`; if it does not, `error.json`.
 What the compiler prints is not an answer: sources can print, too.
 """
 
@@ -56,6 +57,13 @@ def options(backend, job):
     return out
 
 
+def tensor_map(meta, job):
+    """How the binary takes a tensor descriptor as a tensor map."""
+    if meta.get("fp4_padded") or meta.get("is_im2col"):
+        raise Refused(f"{job['main']}: a descriptor of `{job['function']}` is of a kind that kforge does not pass")
+    return {"box": list(meta["block_size"]), "swizzle": (0, 32, 64, 128)[meta["swizzle"]]}
+
+
 def compiled(job):
     import triton
     import triton.compiler.compiler as compiler
@@ -70,11 +78,14 @@ def compiled(job):
     for module in (compiler, sys.modules.get("triton.runtime.cache"), sys.modules.get("triton.runtime.jit")):
         if module is not None and hasattr(module, "triton_key"):
             module.triton_key = lambda: "kforge"
+    target = GPUTarget("cuda", job["capability"], 32)
+    backend = make_backend(target)
+    # For the same cache it asks the assembler for its version.
+    type(backend).hash = lambda self: "kforge"
     found = function(load(job), job, JITFunction)
     types_of, constants, attributes = signature(found, job)
-    target = GPUTarget("cuda", job["capability"], 32)
     source = ASTSource(found, types_of, constexprs=constants, attrs=attributes)
-    made = triton.compile(source, target=target, options=options(make_backend(target), job))
+    made = triton.compile(source, target=target, options=options(backend, job))
     facts = made.metadata._asdict()
     launch = {
         "version": list(version),
@@ -90,6 +101,9 @@ def compiled(job):
         "pdl": bool(facts.get("launch_pdl")),
         "descriptors": len(facts.get("tensordesc_meta") or []),
     }
+    maps = [tensor_map(meta, job) for meta in facts.get("tensordesc_meta") or []]
+    if maps:
+        launch["maps"] = maps
     return made.asm["cubin"], launch
 
 
@@ -122,10 +136,19 @@ def explained(error, job):
     return f"{where(error, job)}: {text}"
 
 
+def own_folders(folder):
+    """Triton keeps its files in the working folder. It reads these variables when it compiles."""
+    home = os.path.join(folder, "home")
+    os.environ.update(
+        HOME=home, TRITON_HOME=home, TRITON_CACHE_DIR=os.path.join(home, "cache"), TMPDIR=os.path.join(folder, "tmp")
+    )
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         job = json.load(file)
     out = sys.argv[2]
+    own_folders(job["folder"])
     sys.path.append(job["triton"])
     sys.meta_path.insert(0, InertFinder())
     sys.dont_write_bytecode = True
@@ -135,6 +158,7 @@ def main():
         answer = {"message": str(error)}
     except Exception as error:
         answer = {"message": explained(error, job)}
+        sys.stdout.flush()
         sys.stderr.write(f"{error}\n")
     else:
         with open(os.path.join(out, "cubin"), "wb") as file:

@@ -121,7 +121,8 @@ impl Command {
         self
     }
 
-    /// Kills the child and everything it started when together they exceed these limits. Only [`super::run`] checks these limits.
+    /// Kills the child and everything it started when together they exceed these limits. Only [`super::run`] checks these limits; for a child that
+    /// answers lines, [`super::Talker::exchange_in`] checks those of each question.
     #[must_use]
     pub fn room(mut self, room: Room) -> Self {
         self.room = Some(room);

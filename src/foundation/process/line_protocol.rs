@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::channels::{Channels, Stream, TICK, wait_readable};
 use super::child::Child;
-use super::{Captured, Command, End, Rule};
+use super::resource_limits::LOOK;
+use super::{Captured, Command, End, Room, Rule};
 
 /// Maximum length of an answer, in bytes. Answers hold messages and digests; bulk data goes through files.
 const LONGEST: usize = 64 << 20;
-/// How many bytes of the child's standard error are kept between two answers.
+/// How many bytes of the child's standard error are kept between two answers by default.
 const STDERR: usize = 64 << 10;
 
 /// A running child that answers each line on its standard input with one line on its standard output. Dropping it kills the child and all its descendants.
@@ -19,6 +20,8 @@ pub struct Talker {
     channels: Channels,
     out: Vec<u8>,
     err: Captured,
+    /// How many bytes of its standard error are kept between two answers.
+    most_err: usize,
     /// How long to poll for an answer without sleeping.
     awake: Duration,
 }
@@ -36,7 +39,14 @@ impl Talker {
     /// Starts the child.
     pub fn start(command: &Command) -> io::Result<Self> {
         let (child, channels) = Channels::start(command, false)?;
-        Ok(Talker { child, channels, out: Vec::new(), err: Captured::new(STDERR), awake: Duration::ZERO })
+        let err = Captured::new(STDERR);
+        Ok(Talker { child, channels, out: Vec::new(), err, most_err: STDERR, awake: Duration::ZERO })
+    }
+
+    /// Keeps at most this many bytes of standard error between two answers.
+    #[must_use]
+    pub fn keeping(self, bytes: usize) -> Self {
+        Talker { most_err: bytes, ..self }
     }
 
     /// Polls for answers without sleeping for this long. For a child that answers often and within this time.
@@ -57,15 +67,27 @@ impl Talker {
     /// Sends a line and waits at most `limit` for the answer. After any error, the child and its descendants have been killed. The inner error is how the child
     /// ended; the outer error is an error of the system.
     pub fn exchange(
+        self,
+        line: &str,
+        limit: Duration,
+        interrupted: &AtomicBool,
+    ) -> io::Result<Result<(Self, String), Died>> {
+        self.exchange_in(None, line, limit, interrupted)
+    }
+
+    /// The same, and kills the child if its descendants exceed the limits of `room`. The child must adopt orphans ([`super::family::adopt_orphans`]).
+    pub fn exchange_in(
         mut self,
+        room: Option<&Room>,
         line: &str,
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> io::Result<Result<(Self, String), Died>> {
         let start = Instant::now();
+        let mut looked = start;
         self.channels.send(line.as_bytes());
         self.channels.send(b"\n");
-        self.err = Captured::new(STDERR);
+        self.err = Captured::new(self.most_err);
         // A line that came before the question is not an answer to it.
         let mut ours = (!self.out.is_empty()).then_some(End::Misbehaved(Rule::Unasked));
         while ours.is_none() {
@@ -90,6 +112,9 @@ impl Talker {
                 ours = Some(End::TimedOut(limit));
             } else if self.out.len() > LONGEST {
                 ours = Some(End::Misbehaved(Rule::Answer));
+            } else if let Some(room) = room.filter(|_| looked.elapsed() >= LOOK) {
+                ours = room.exceeded(self.child.pid()).map(End::Misbehaved);
+                looked = Instant::now();
             }
         }
         self.child.kill();

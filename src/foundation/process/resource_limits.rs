@@ -4,14 +4,19 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Rule, family};
+
+/// How often the resource use of a child and its descendants is checked.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// Limits on what a child and everything that it starts may use together. They are checked periodically, so the processes may briefly exceed them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
-    /// Maximum number of descendants of *this* process. Orphans count too, because this process adopts them ([`family::adopt_orphans`]). These limits are
-    /// therefore only for a process that has one child at a time.
+    /// Maximum number of processes. [`super::run`] counts the descendants of *this* process, with orphans, because this process adopts them
+    /// ([`family::adopt_orphans`]). These limits are therefore only for a process that has one child at a time. [`super::Talker::exchange_in`] counts the
+    /// descendants of its child.
     pub processes: usize,
     /// Maximum bytes of memory that these processes hold together.
     pub memory: u64,
@@ -24,9 +29,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// Which of these limits is exceeded now.
-    pub(super) fn exceeded(&self) -> Option<Rule> {
-        let all = family::descendants(std::process::id());
+    /// Which of these limits the descendants of a process exceed now.
+    pub(super) fn exceeded(&self, of: u32) -> Option<Rule> {
+        let all = family::descendants(of);
         if all.len() > self.processes {
             return Some(Rule::Processes);
         }

@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::channels::{Channels, Stream, TICK};
+use super::resource_limits::LOOK;
 use super::{Captured, Command, End, Rule};
-
-/// How often the resource use of a child and its descendants is checked.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A child that ended.
 #[derive(Debug, Clone)]
@@ -61,7 +59,7 @@ pub fn run_heard(
         } else if command.threads.is_some_and(|most| threads(child.pid()) > most) {
             ours = Some(End::Misbehaved(Rule::Threads));
         } else if let Some(room) = command.room.as_ref().filter(|_| looked.elapsed() >= LOOK) {
-            ours = room.exceeded().map(End::Misbehaved);
+            ours = room.exceeded(std::process::id()).map(End::Misbehaved);
             looked = Instant::now();
         }
         if ours.is_some() {

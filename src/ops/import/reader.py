@@ -353,6 +353,9 @@ def launch(node, kernels, function, module):
         elif kw.arg in OPTIONS:
             options[kw.arg] = literal(scope.resolved(kw.value))
     pointers = [name for name in params if name in of["access"]]
+    described = {name: descriptor(scope.resolved(given[name])) for name in pointers if name in given}
+    described = {name: found for name, found in described.items() if found}
+    given.update({name: found[0] for name, found in described.items()})
     tensors, known = {}, {}
     for name in pointers:
         if name in given:
@@ -390,6 +393,8 @@ def launch(node, kernels, function, module):
             arguments[one["name"]] = {"float": literal(value)}
         else:
             arguments[one["name"]] = values.read(value)
+    blocks = Reader(scope, known, tensors, set())
+    descriptors = {name: {"block": [blocks.read(one) for one in block], "nan": nan} for name, (_, block, nan) in described.items()}
     nulls = [name for name in params if name in given and isinstance(given[name], ast.Constant) and given[name].value is None]
     return {
         "kernel": of["name"],
@@ -398,9 +403,28 @@ def launch(node, kernels, function, module):
         "arguments": arguments,
         "constants": constants,
         "options": options,
+        "descriptors": descriptors,
         "nulls": nulls,
         "starred": starred,
     }
+
+
+def descriptor(node):
+    """The tensor of a `TensorDescriptor` of the host, the extents of its block, and whether it pads with NaN; none for anything else."""
+    if not isinstance(node, ast.Call):
+        return None
+    if last(node) == "from_tensor":
+        names = ("tensor", "block_shape", "padding")
+    elif last(node) == "TensorDescriptor":
+        names = ("base", "shape", "strides", "block_shape", "padding")
+    else:
+        return None
+    given = dict(zip(names, node.args))
+    given.update({kw.arg: kw.value for kw in node.keywords})
+    block = given.get("block_shape")
+    if names[0] not in given or not isinstance(block, (ast.List, ast.Tuple)):
+        return None
+    return given[names[0]], block.elts, literal(given.get("padding", ast.Constant("zero"))) == "nan"
 
 
 def reader_of_constant(reader, scope, value, name):

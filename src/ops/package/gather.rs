@@ -649,10 +649,11 @@ impl<'a, 'p> Steps<'a, 'p> {
             Language::Torch => return lost(),
         };
         let mut launch = launch.map_err(|error| Error::Wrong(vec![error]))?;
-        if seat.kernel.language == Language::Triton
-            && let Err(why) = complete(&mut launch, &params.entries, &facts.triton)
-        {
-            return Ok(Err(RefusalReason::Contract(why)));
+        if seat.kernel.language == Language::Triton {
+            let interface = seat.operator.interface(&seat.choice).map_err(|error| Error::Wrong(vec![error]))?;
+            if let Err(why) = complete(&mut launch, &interface.tensors, &params.entries, &facts.triton) {
+                return Ok(Err(RefusalReason::Contract(why)));
+            }
         }
         self.wanted.insert(compile.to_string());
         let toolchain = compiled.spec.inputs.get("toolchain").and_then(|input| input.digest);

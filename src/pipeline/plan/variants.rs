@@ -677,6 +677,11 @@ fn plain(arg: Arg) -> Arg {
                 .collect(),
         ),
         Arg::Pointers(_) | Arg::Null => arg,
+        // The number of axes is that of the parameters.
+        Arg::TensorMap(map) if map.descriptor => {
+            let (extents, strides) = (vec![0; map.extents.len()], vec![0; map.strides.len()]);
+            Arg::TensorMap(TensorMap { extents, strides, ..map })
+        }
         Arg::TensorMap(map) => Arg::TensorMap(TensorMap { extents: vec![], strides: vec![], ..map }),
     }
 }

@@ -202,6 +202,14 @@ pub enum ArgDescription {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         l2_promotion: Option<String>,
     },
+    /// A descriptor of Triton. What the binary takes replaces it, so no artifact has one ([`crate::record::contract_description`]).
+    #[serde(skip)]
+    Descriptor {
+        /// The tensor or workspace.
+        buffer: String,
+        /// Whether elements outside the tensor read as NaN rather than zero.
+        nan: bool,
+    },
 }
 
 /// A member of a struct argument.
@@ -345,6 +353,9 @@ impl Describe<'_> {
                 ArgDescription::Pointers(buffers.iter().map(|buffer| buffer.value.clone()).collect())
             }
             ArgDecl::Null => ArgDescription::Null,
+            ArgDecl::TensorMap(MapDecl { buffer, nan, descriptor: true, .. }) => {
+                ArgDescription::Descriptor { buffer: buffer.value.clone(), nan: nan.is_some() }
+            }
             ArgDecl::TensorMap(MapDecl { buffer, tile, swizzle, nan, l2_promotion, .. }) => ArgDescription::TensorMap {
                 buffer: buffer.value.clone(),
                 tile: texts(tile),

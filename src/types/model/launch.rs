@@ -140,7 +140,8 @@ impl Kernel {
                 continue;
             };
             let map = args.iter().find_map(|arg| if let ArgDecl::TensorMap(map) = arg { Some(map) } else { None });
-            if let Some(map) = map.filter(|_| capability < tensor_map::LEAST) {
+            // Triton passes descriptors in another way to older ones.
+            if let Some(map) = map.filter(|map| capability < tensor_map::LEAST && !map.descriptor) {
                 let message = format!("a tensor map on target `{}`", target.name);
                 let error = map.buffer.place.error("manifest.tensor-map", message);
                 let error = error.expected(format!("sm_{} or newer, not {arch}", tensor_map::LEAST));

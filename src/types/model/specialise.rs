@@ -8,6 +8,7 @@
 //! | an integer from 2^31 without a stated type | `i64` |
 //! | an address that is a multiple of 16 | its type, divisible by 16 |
 //! | a null pointer | the constant `None` |
+//! | a tensor descriptor | its element type and block: `tensordesc<fp16[128, 64]>` |
 //! | anything else | its type |
 //!
 //! Launches with one entry, equal constants, equal options and the same types of arguments share one compilation. An argument is then specialised only as far
@@ -20,7 +21,8 @@ use std::fmt::Write;
 use super::bound::{Arg, KernelLaunch, Launch, Scalar};
 use super::dtype::DType;
 use super::triton::{
-    JitParam, Specialize, TritonCall, TritonCompile, TritonConst, TritonOptions, TritonParam, TritonParamKind, name_of,
+    DESCRIPTOR, JitParam, Specialize, TritonCall, TritonCompile, TritonConst, TritonOptions, TritonParam,
+    TritonParamKind, name_of,
 };
 
 /// A sequence of launches with the compilations that it needs.
@@ -250,7 +252,12 @@ fn known(arg: &Arg, typed: bool, given: &Given<'_>) -> Result<Known, &'static st
         Arg::Scalar { dtype, .. } => Known { ty: name_of(*dtype).into(), open: false, one: false, divisible: false },
         Arg::Struct(_) => return Err("a struct"),
         Arg::Pointers(_) => return Err("an array of pointers"),
-        Arg::TensorMap(_) => return Err("a tensor map"),
+        Arg::TensorMap(map) if map.descriptor => {
+            let block = map.block().map(|extent| extent.to_string()).collect::<Vec<_>>().join(", ");
+            let ty = format!("{DESCRIPTOR}{}[{block}]>", name_of(map.dtype));
+            Known { ty, open: false, one: false, divisible: false }
+        }
+        Arg::TensorMap(_) => return Err("a tensor map with a `box`"),
     })
 }
 
@@ -349,6 +356,10 @@ fn of_function(compile: &TritonCompile, given: &Given<'_>) -> String {
                 } else {
                     write!(part, "{name}%1")
                 }
+            }
+            TritonParamKind::Typed { ty, .. } if ty.starts_with(DESCRIPTOR) => {
+                let block = ty.split_once('[').map_or("", |(_, block)| block.trim_end_matches("]>"));
+                write!(part, "{name}:{}", block.replace(", ", "x"))
             }
             TritonParamKind::Typed { ty, divisible } if ty.starts_with(['i', 'u']) => match (ty.as_str(), divisible) {
                 ("i64", true) => write!(part, "{name}:i64%16"),

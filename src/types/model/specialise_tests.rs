@@ -1,6 +1,7 @@
 //! The rule by which arguments are specialised, and by which launches share a compilation.
 
 use super::*;
+use crate::model::tensor_map::TensorMap;
 use crate::model::{Place, Text};
 
 fn param(name: &str, constexpr: bool) -> JitParam {
@@ -212,4 +213,34 @@ fn each_function_has_its_own_types_threads_and_vanished_arguments() {
     assert_eq!(functions, ["f", "g"]);
     let expected = "f(n=1,num_warps=8,num_stages=3,num_ctas=1);g(n:i64%16,num_warps=2,num_stages=3,num_ctas=1)";
     assert_eq!(found.class, expected);
+}
+
+#[test]
+fn a_descriptor_is_compiled_for_its_element_type_and_block() {
+    let descriptor = |tile: &[u32]| {
+        Arg::TensorMap(TensorMap {
+            buffer: "x".into(),
+            dtype: DType::F16,
+            extents: vec![64, 100],
+            strides: vec![128],
+            tile: tile.to_vec(),
+            swizzle: 0,
+            nan: false,
+            l2_promotion: 0,
+            descriptor: true,
+        })
+    };
+    let params = [param("x", false), param("n", false)];
+    let found = of(&[launch(vec![descriptor(&[64, 128]), int(5)])], &params, &Specialize::Jit).unwrap();
+    assert_eq!(types(&found), ["tensordesc<fp16[128, 64]>", "i32"]);
+    assert_eq!(found.class, "x:128x64");
+    let Launch::Kernel(kernel) = &found.launches[0] else { unreachable!() };
+    assert_eq!(kernel.args, [descriptor(&[64, 128]), int(5)]);
+    // Other blocks are other functions.
+    let two = [launch(vec![descriptor(&[64, 128]), int(5)]), launch(vec![descriptor(&[32, 32]), int(5)])];
+    assert_eq!(of(&two, &params, &Specialize::Jit).unwrap().functions.len(), 2);
+    let Arg::TensorMap(map) = descriptor(&[64, 8]) else { unreachable!() };
+    let boxed = launch(vec![Arg::TensorMap(TensorMap { descriptor: false, ..map }), int(5)]);
+    let refused = of(&[boxed], &params, &Specialize::Jit).unwrap_err();
+    assert!(refused.to_string().contains("a tensor map with a `box`"), "{refused}");
 }

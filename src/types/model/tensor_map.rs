@@ -2,7 +2,8 @@
 //! a device reports them; does not encode tensor maps.
 //!
 //! All requirements are those of `cuTensorMapEncodeTiled` (CUDA driver API 13.0, "Tensor Map Object Management"). Axes are counted like the hardware's
-//! coordinates: the innermost first, which is the last axis of a shape.
+//! coordinates: the innermost first, which is the last axis of a shape. A descriptor of Triton has the same requirements, but its block may be larger than a box,
+//! which the compiler chooses.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,8 @@ const PROMOTIONS: [u64; 4] = [0, 64, 128, 256];
 const UNIT: u64 = 16;
 /// Maximum number of elements of a box along an axis.
 const MOST_OF_A_BOX: u64 = 256;
+/// Maximum number of elements of a block in Triton.
+const MOST_OF_A_BLOCK: u64 = 1 << 20;
 /// Maximum number of axes.
 const MOST_AXES: usize = 5;
 
@@ -50,6 +53,27 @@ pub struct TensorMap {
     /// Bytes to which fetches are widened in the L2 cache; 0 for no widening.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub l2_promotion: u32,
+    /// Whether it is a descriptor of Triton before its binary is known: the box is the block that a load gives, and how the binary takes it is in the binary's
+    /// facts ([`crate::record::contract`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub descriptor: bool,
+}
+
+impl TensorMap {
+    /// The extents, the outermost first.
+    pub fn shape(&self) -> impl Iterator<Item = u64> {
+        self.extents.iter().rev().copied()
+    }
+
+    /// Elements between neighbors along each axis, the outermost first.
+    pub fn element_strides(&self) -> impl Iterator<Item = u64> {
+        self.strides.iter().rev().map(|bytes| bytes / self.dtype.bytes()).chain([1])
+    }
+
+    /// The block of a descriptor of Triton, the outermost extent first.
+    pub fn block(&self) -> impl Iterator<Item = u32> {
+        self.tile.iter().rev().copied()
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -72,6 +96,8 @@ pub struct MapDecl {
     pub nan: Option<Place>,
     /// Bytes to which fetches are widened.
     pub l2_promotion: Option<Expr>,
+    /// Whether it is a descriptor of Triton, whose box is its block.
+    pub descriptor: bool,
 }
 
 /// A tensor or workspace that is mapped: outermost axis first, strides in elements.
@@ -94,9 +120,12 @@ impl MapDecl {
             let error = wrong(format!("`{name}` has {rank} axes"));
             return Err(error.expected(format!("a tensor of 1 to {MOST_AXES} axes")));
         }
-        if let Some(axis) = of.shape.iter().position(|extent| !(1..=1 << 32).contains(extent)) {
+        // Triton passes extents as integers with a sign also.
+        let bits = if self.descriptor { 31 } else { 32 };
+        let most = if self.descriptor { (1 << bits) - 1 } else { 1 << bits };
+        if let Some(axis) = of.shape.iter().position(|extent| !(1..=most).contains(extent)) {
             let error = wrong(format!("axis {axis} of `{name}` has {} elements", of.shape[axis]));
-            return Err(error.expected("1 to 2^32 elements along every axis"));
+            return Err(error.expected(format!("1 to 2^{bits} elements along every axis")));
         }
         if of.strides[rank - 1] != 1 {
             let error = wrong(format!("elements of `{name}` lie {} apart along its last axis", of.strides[rank - 1]));
@@ -120,7 +149,7 @@ impl MapDecl {
         let row = u64::from(tile[0]) * bytes;
         let first = || self.tile.first().map_or(&self.tile_place, Expr::place);
         if !row.is_multiple_of(UNIT) {
-            let error = first().error("manifest.tensor-map", format!("a row of the box has {row} bytes"));
+            let error = first().error("manifest.tensor-map", format!("a row of the {} has {row} bytes", self.noun()));
             return Err(error.expected(format!("a multiple of {UNIT} bytes")));
         }
         let swizzle = one_of(self.swizzle.as_ref(), &SWIZZLES, "swizzle", scope)?;
@@ -143,14 +172,20 @@ impl MapDecl {
             swizzle,
             nan: self.nan.is_some(),
             l2_promotion: one_of(self.l2_promotion.as_ref(), &PROMOTIONS, "l2_promotion", scope)?,
+            descriptor: self.descriptor,
         })
     }
 
     fn tile(&self, rank: usize, scope: &Scope) -> Result<Vec<u32>, Diagnostic> {
         if self.tile.len() != rank {
-            let message = format!("a box of {} axes for `{}`, which has {rank}", self.tile.len(), self.buffer);
+            let message =
+                format!("a {} of {} axes for `{}`, which has {rank}", self.noun(), self.tile.len(), self.buffer);
             let error = self.tile_place.error("manifest.tensor-map", message);
-            return Err(error.expected("an extent for each axis, the innermost first"));
+            let first = if self.descriptor { "outermost" } else { "innermost" };
+            return Err(error.expected(format!("an extent for each axis, the {first} first")));
+        }
+        if self.descriptor {
+            return self.block(scope);
         }
         let extent = |expr: &Expr| {
             let elements = count(expr, scope, "extent")?;
@@ -161,6 +196,27 @@ impl MapDecl {
             Ok(elements as u32)
         };
         self.tile.iter().map(extent).collect()
+    }
+
+    /// What the box is called.
+    fn noun(&self) -> &'static str {
+        if self.descriptor { "block" } else { "box" }
+    }
+
+    /// The block of a descriptor of Triton.
+    fn block(&self, scope: &Scope) -> Result<Vec<u32>, Diagnostic> {
+        let mut elements = 1;
+        let mut tile = vec![];
+        for expr in &self.tile {
+            let extent = count(expr, scope, "extent")?;
+            elements = extent.saturating_mul(elements);
+            if !extent.is_power_of_two() || elements > MOST_OF_A_BLOCK {
+                let error = expr.place().error("manifest.tensor-map", format!("`{}` is {extent}", expr.text()));
+                return Err(error.expected(format!("powers of two, and at most {MOST_OF_A_BLOCK} elements of a block")));
+            }
+            tile.push(extent as u32);
+        }
+        Ok(tile)
     }
 }
 

@@ -14,6 +14,8 @@ use super::{Place, Text};
 
 pub use super::specialise::{Given, SpecialiseError, Specialised, SpecialisedFunction, specialise};
 
+/// How the type of a tensor descriptor begins: `tensordesc<fp16[128, 64]>`.
+pub const DESCRIPTOR: &str = "tensordesc<";
 /// Threads of a warp.
 const WARP: u32 = 32;
 

@@ -8,6 +8,7 @@
 //! | an integer argument without a stated type, as 32 bits | that the value fits |
 //! | an argument that vanished | that the value is 1 |
 //! | an integer that is a multiple of 16 | that the value is one |
+//! | a tensor descriptor | that the expressions of its block have these values; what the tensor must be like, the contract adds |
 //! | an address that is a multiple of 16 | that the offset in bytes is one; the tensor's own address is aligned as declared |
 //!
 //! What machine code assumes follows from the values of its class. Machine code that assumes less also serves values of other classes, because it was compiled
@@ -255,8 +256,20 @@ fn assumed(
         {
             vec![format!("({offset}) * {} % {DIVISOR} == 0", bytes(buffer))]
         }
+        (ArgDescription::Descriptor { .. }, TritonParamKind::Typed { ty, .. }) => block_of(decl, ty, problem),
         _ => vec![],
     }
+}
+
+/// That a descriptor has the block that it was compiled for.
+fn block_of(decl: &ArgDecl, ty: &str, problem: &Problem) -> Vec<String> {
+    let ArgDecl::TensorMap(map) = decl else { return vec![] };
+    let block = ty.split_once('[').map_or("", |(_, block)| block.trim_end_matches("]>"));
+    let of_axes = map.tile.iter().rev().zip(block.split(", "));
+    of_axes
+        .filter(|(expr, _)| varies(expr, problem))
+        .map(|(expr, extent)| format!("({}) == {extent}", expr.text()))
+        .collect()
 }
 
 /// Whether the type of an integer argument is not stated.

@@ -7,6 +7,8 @@
 //! | `shared` | that much dynamic shared memory |
 //! | `num_ctas` above 1 | clusters of that many blocks along x, and as many times the blocks |
 //! | `global_scratch_size` | a buffer of that size for each block, as the last parameter but one; without it a null pointer |
+//! | `tensordesc_meta`, from sm_90 on | for each tensor descriptor a tensor map with the box and the swizzle that it states, then the extents as 32 and the strides as 64 bits |
+//! | no `tensordesc_meta` | for each the address, extents and strides as 64 bits, how it pads, from 3.7 on whether it rounds, then extents as 32 and strides as 64 bits |
 //! | `profile_scratch_size` | refused: only instrumented code has it; the last parameter is a null pointer |
 //!
 //! The buffer is a workspace like any other: poisoned, and between canaries. Launches in sequence share it; if any of them may begin before the preceding one
@@ -15,8 +17,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::params::CompileFacts;
-use crate::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch};
+use crate::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch, Scalar};
 use crate::model::dtype::DType;
+use crate::model::tensor_map::TensorMap;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -52,8 +55,43 @@ pub struct TritonFacts {
     pub cooperative: bool,
     /// Whether it may begin before the preceding kernel has ended.
     pub pdl: bool,
-    /// The number of tensor descriptors among its parameters.
+    /// The number of tensor descriptors among its parameters that it takes as tensor maps.
     pub descriptors: u32,
+    /// How it takes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub maps: Vec<MapFacts>,
+}
+
+/// How a binary takes a tensor descriptor that it takes as a tensor map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapFacts {
+    /// Elements that one copy moves along each axis, the outermost first. The block of the descriptor may be larger.
+    #[serde(rename = "box")]
+    pub tile: Vec<u32>,
+    /// Bytes over which rows are swizzled in shared memory; 0 for no swizzle.
+    pub swizzle: u32,
+}
+
+/// Bytes to which Triton widens fetches of tensor maps.
+pub(super) const PROMOTION: u32 = 128;
+
+impl TritonFacts {
+    /// How the binary takes its tensor descriptors, of which a launch has `passed`; none if it takes their parts.
+    ///
+    /// # Errors
+    /// It takes another number of them.
+    pub(super) fn maps_of(&self, passed: usize) -> Result<Option<&[MapFacts]>, ContractError> {
+        let known = self.maps.len();
+        if u32::try_from(known) != Ok(self.descriptors) || (known > 0 && known != passed) {
+            return Err(ContractError::Descriptors { takes: self.descriptors, passed });
+        }
+        Ok((known > 0).then_some(&self.maps))
+    }
+
+    /// Whether a descriptor that is passed in parts says whether it rounds to TF32.
+    pub fn passes_rounding(&self) -> bool {
+        self.version >= [3, 7]
+    }
 }
 
 /// Why a binary cannot be launched.
@@ -65,11 +103,17 @@ pub enum ContractError {
     /// It is instrumented.
     #[error("it writes {0} bytes of profile scratch for each block, which kforge does not read")]
     Profile(u64),
-    /// It takes descriptors that were made on the host.
-    #[error(
-        "it takes {0} tensor descriptors, and kforge passes none: make them in the kernel with `tl.make_tensor_descriptor`"
-    )]
-    Descriptors(u32),
+    /// It takes other descriptors than the launch passes.
+    #[error("it takes {takes} tensor descriptors as tensor maps, and the launch passes {passed} descriptors")]
+    Descriptors {
+        /// How many it takes.
+        takes: u32,
+        /// How many the launch has.
+        passed: usize,
+    },
+    /// The box of a descriptor has other axes than its tensor.
+    #[error("the box of a descriptor of `{0}` has other axes than the tensor")]
+    Axes(String),
     /// Its scratch needs an alignment that buffers do not have.
     #[error("its global scratch is aligned to {0} bytes, and buffers are aligned to {WORKSPACE_ALIGN}")]
     Alignment(u64),
@@ -121,6 +165,7 @@ pub fn complete(
         kernel.shared = facts.shared;
         kernel.cooperative |= facts.cooperative;
         clusters(kernel, facts.num_ctas)?;
+        descriptors(kernel, facts)?;
         let scratch = scratch(kernel, facts, if apart { at } else { 0 })?;
         kernel.args.push(match &scratch {
             Some(buffer) => Arg::Pointer { buffer: buffer.name.clone(), offset: 0 },
@@ -142,11 +187,55 @@ fn threads(facts: &TritonFacts) -> Result<u32, ContractError> {
     if facts.profile_scratch_size > 0 {
         return Err(ContractError::Profile(facts.profile_scratch_size));
     }
-    if facts.descriptors > 0 {
-        return Err(ContractError::Descriptors(facts.descriptors));
-    }
     let threads = u64::from(facts.num_warps) * u64::from(WARP);
     u32::try_from(threads).ok().filter(|n| (1..=MOST_THREADS).contains(n)).ok_or(ContractError::Threads(threads))
+}
+
+/// Puts what the binary takes in the place of each tensor descriptor.
+fn descriptors(kernel: &mut KernelLaunch, facts: &TritonFacts) -> Result<(), ContractError> {
+    let is_descriptor = |arg: &&Arg| matches!(arg, Arg::TensorMap(map) if map.descriptor);
+    let passed = kernel.args.iter().filter(is_descriptor).count();
+    let mut maps = facts.maps_of(passed)?.map(<[MapFacts]>::iter);
+    let mut args = vec![];
+    for arg in std::mem::take(&mut kernel.args) {
+        match arg {
+            Arg::TensorMap(map) if map.descriptor => {
+                let axes: Vec<(i64, i64)> =
+                    map.shape().zip(map.element_strides()).map(|(n, by)| (n as i64, by as i64)).collect();
+                match &mut maps {
+                    Some(maps) => args.push(Arg::TensorMap(encoded(map, maps.next())?)),
+                    None => {
+                        args.push(Arg::Pointer { buffer: map.buffer.clone(), offset: 0 });
+                        let (extents, strides) = (axes.iter().map(|axis| axis.0), axes.iter().map(|axis| axis.1));
+                        args.extend(extents.chain(strides).map(|value| int(DType::I64, value)));
+                        args.push(truth(map.nan));
+                        args.extend(facts.passes_rounding().then(|| truth(false)));
+                    }
+                }
+                args.extend(axes.iter().map(|axis| int(DType::I32, axis.0)));
+                args.extend(axes.iter().map(|axis| int(DType::I64, axis.1)));
+            }
+            other => args.push(other),
+        }
+    }
+    kernel.args = args;
+    Ok(())
+}
+
+/// The map of a descriptor with the box of the binary.
+fn encoded(map: TensorMap, facts: Option<&MapFacts>) -> Result<TensorMap, ContractError> {
+    let facts = facts.filter(|facts| facts.tile.len() == map.extents.len());
+    let facts = facts.ok_or_else(|| ContractError::Axes(map.buffer.clone()))?;
+    let tile = facts.tile.iter().rev().copied().collect();
+    Ok(TensorMap { tile, swizzle: facts.swizzle, l2_promotion: PROMOTION, descriptor: false, ..map })
+}
+
+fn int(dtype: DType, value: i64) -> Arg {
+    Arg::Scalar { dtype, value: Scalar::Int(value) }
+}
+
+fn truth(value: bool) -> Arg {
+    Arg::Scalar { dtype: DType::Bool, value: Scalar::Bool(value) }
 }
 
 fn clusters(kernel: &mut KernelLaunch, ctas: u32) -> Result<(), ContractError> {
@@ -208,6 +297,7 @@ mod tests {
             cooperative: false,
             pdl: false,
             descriptors: 0,
+            maps: vec![],
         }
     }
 
@@ -246,7 +336,10 @@ mod tests {
     fn what_is_not_given_is_refused() {
         let refused = |facts| completed(facts).unwrap_err();
         assert_eq!(refused(TritonFacts { profile_scratch_size: 8, ..facts() }), ContractError::Profile(8));
-        assert_eq!(refused(TritonFacts { descriptors: 1, ..facts() }), ContractError::Descriptors(1));
+        let maps = vec![MapFacts { tile: vec![8], swizzle: 0 }];
+        let takes = |passed| ContractError::Descriptors { takes: 1, passed };
+        assert_eq!(refused(TritonFacts { descriptors: 1, ..facts() }), takes(0));
+        assert_eq!(refused(TritonFacts { descriptors: 1, maps, ..facts() }), takes(0));
         assert_eq!(refused(TritonFacts { num_warps: 64, ..facts() }), ContractError::Threads(2048));
         let scratch = |align| TritonFacts { global_scratch_size: 1, global_scratch_align: align, ..facts() };
         assert_eq!(refused(scratch(512)), ContractError::Alignment(512));
@@ -272,6 +365,62 @@ mod tests {
         assert_eq!(workspaces.iter().map(|w| w.elements).collect::<Vec<_>>(), [15 * 256]);
         let refused = complete(&mut [of("h")], &mut vec![], &entries, &facts).unwrap_err();
         assert_eq!(refused, ContractError::NoFunction("h".into()));
+    }
+
+    /// A descriptor of a matrix of f16 with 30 rows of 24 elements, which lie 32 elements apart.
+    fn descriptor() -> Arg {
+        Arg::TensorMap(TensorMap {
+            buffer: "x".into(),
+            dtype: DType::F16,
+            extents: vec![24, 30],
+            strides: vec![64],
+            tile: vec![128, 64],
+            swizzle: 0,
+            nan: true,
+            l2_promotion: 0,
+            descriptor: true,
+        })
+    }
+
+    fn args_of(facts: TritonFacts) -> Result<Vec<Arg>, ContractError> {
+        let Launch::Kernel(mut kernel) = launch() else { unreachable!() };
+        kernel.args = vec![int(DType::I32, 7), descriptor(), Arg::Pointer { buffer: "y".into(), offset: 0 }];
+        let facts = CompileFacts { triton: vec![facts], ..CompileFacts::default() };
+        let mut launches = vec![Launch::Kernel(kernel)];
+        complete(&mut launches, &mut vec![], &["k".to_string()], &facts)?;
+        let Launch::Kernel(kernel) = launches.remove(0) else { unreachable!() };
+        Ok(kernel.args)
+    }
+
+    #[test]
+    fn a_descriptor_becomes_the_map_of_the_binary_or_its_parts() {
+        let y = || Arg::Pointer { buffer: "y".into(), offset: 0 };
+        let last = [int(DType::I32, 30), int(DType::I32, 24), int(DType::I64, 32), int(DType::I64, 1)];
+        let whole = |parts: Vec<Arg>| {
+            let behind = [y(), Arg::Null, Arg::Null];
+            [vec![int(DType::I32, 7)], parts, last.to_vec(), behind.to_vec()].concat()
+        };
+        // The box is that of the binary, not the block.
+        let maps = vec![MapFacts { tile: vec![64, 32], swizzle: 64 }];
+        let Arg::TensorMap(map) = descriptor() else { unreachable!() };
+        let map = TensorMap { tile: vec![32, 64], swizzle: 64, l2_promotion: 128, descriptor: false, ..map };
+        let with = TritonFacts { descriptors: 1, maps, ..facts() };
+        assert_eq!(args_of(with.clone()).unwrap(), whole(vec![Arg::TensorMap(map)]));
+        let other = TritonFacts { maps: vec![MapFacts { tile: vec![64], swizzle: 0 }], ..with.clone() };
+        assert_eq!(args_of(other).unwrap_err(), ContractError::Axes("x".into()));
+        let two = TritonFacts { descriptors: 2, maps: [with.maps.clone(), with.maps].concat(), ..facts() };
+        assert_eq!(args_of(two).unwrap_err(), ContractError::Descriptors { takes: 2, passed: 1 });
+        // An older architecture has no tensor maps.
+        let wide = [30, 24, 32, 1].map(|value| int(DType::I64, value)).to_vec();
+        let parts = |rest: &[Arg]| {
+            [vec![Arg::Pointer { buffer: "x".into(), offset: 0 }], wide.clone(), vec![truth(true)], rest.to_vec()]
+                .concat()
+        };
+        for (version, rest) in
+            [([3, 5], vec![]), ([3, 6], vec![]), ([3, 7], vec![truth(false)]), ([3, 9], vec![truth(false)])]
+        {
+            assert_eq!(args_of(TritonFacts { version, ..facts() }).unwrap(), whole(parts(&rest)), "{version:?}");
+        }
     }
 
     #[test]

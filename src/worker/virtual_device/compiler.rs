@@ -101,6 +101,7 @@ fn asked(binary: &Binary, (entry, triton): (&String, &TritonCompile)) -> Result<
         cooperative: false,
         pdl: false,
         descriptors: 0,
+        maps: vec![],
     })
 }
 

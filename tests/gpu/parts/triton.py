@@ -1,5 +1,5 @@
 """Kernels in Triton: examples/triton and tests/gpu/triton on this GPU. Every kernel is verified at every shape and timed at its bench shapes; kernels have global
-scratch, clusters, programmatic and cooperative launches, and a method is attributed.
+scratch, descriptors of the host, clusters, programmatic and cooperative launches, and a method is attributed.
 
 Two kernels are packaged, verified as an artifact, and launched by their loaders in C and Python: machine code is chosen by the values of arguments.
 
@@ -15,7 +15,7 @@ from .lab import ROOT
 # A package, its target, and its kernels with whether they are timed.
 PACKAGES = [
     ("examples/triton", "h200", {"attention": True, "column_sums": True, "layer_norm": True, "matmul": True, "silu_mul": True, "softmax": True, "split_k": True, "split_k_sum": True, "transpose": True}),
-    ("tests/gpu/triton", "gpu", {"clusters": True, "early": True, "plain": True, "steps": True, "together": False}),
+    ("tests/gpu/triton", "gpu", {"clusters": True, "described": True, "early": True, "plain": True, "steps": True, "together": False}),
 ]
 
 

@@ -198,14 +198,45 @@ fn rows_in_triton_are_kept_whole_or_read_in_chunks() {
     assert!(text.contains("    if KEEP:\n") && text.contains("for start in range(0, length, BLOCK):"), "{text}");
     let methods: Vec<&str> = kernel.methods.iter().map(|m| m.id.as_str()).collect();
     assert_eq!(methods, ["memory.rows_in_registers"]);
-    // What only the template for the other language serves is refused, with the built-in that is concerned.
     assert!(made(&in_triton("columns", "row-reduction", "")).unwrap_err()[0].message.contains("axis [0]"));
     let loss = "[operator.loss]\ndims = [\"rows\", \"cols\"]\ninputs.x = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }\n\
                 inputs.labels = { dtype = \"i32\", shape = [\"rows\"] }\noutputs.y = { dtype = \"f32\", shape = [] }\n\
                 reference = \"builtin:cross_entropy\"\nshapes.s = { rows = 3, cols = 4 }\n";
-    let refused = made(&format!("{loss}{}", in_triton("loss", "row-reduction", ""))).unwrap_err();
-    assert!(refused[0].message.contains("`builtin:cross_entropy`"), "{refused:?}");
-    assert!(made(&format!("{loss}{}", self::kernel("loss", "row-reduction", ""))).is_ok());
+    // The losses of rows are added by a second function.
+    let kernel = made(&format!("{loss}{}", in_triton("loss", "row-reduction", ""))).unwrap();
+    assert_eq!((kernel.launches.len(), kernel.workspace.len()), (2, 1));
+    let mean = self::text(&kernel);
+    for part in [
+        "    x_,\n    labels_,\n    row_losses,\n    length,\n",
+        "def total_loss(\n    row_losses,\n    labels_,\n    y_,\n",
+    ] {
+        assert!(mean.contains(part), "{part} is not in\n{mean}");
+    }
+    assert!(!mean.contains("counts ="), "{mean}");
+    // Without a reduction there is nothing to add, and labels may be ignored.
+    let each = loss.replace("shape = [] }", "shape = [\"rows\"] }");
+    let each = each.replace(
+        "\"builtin:cross_entropy\"",
+        "{ builtin = \"cross_entropy\", reduction = \"none\", ignore_index = -100 }",
+    );
+    let kernel = made(&format!("{each}{}", in_triton("loss", "row-reduction", ""))).unwrap();
+    let text = self::text(&kernel);
+    assert!(
+        kernel.launches.len() == 1 && text.contains("counts = label != -100\n") && !text.contains("total_loss"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_norm_in_triton_adds_its_residual_and_stores_both() {
+    let norm = "[operator.norm]\ndims = [\"rows\", \"cols\"]\ninputs.x = { dtype = \"f16\", shape = [\"rows\", \"cols\"] }\n\
+                inouts.residual = { dtype = \"f16\", shape = [\"rows\", \"cols\"] }\noutputs.y = { dtype = \"f16\", shape = [\"rows\", \"cols\"] }\n\
+                reference = \"builtin:rms_norm\"\nshapes.s = { rows = 3, cols = 4 }\n";
+    let kernel = made(&format!("{norm}{}", in_triton("norm", "row-reduction", ""))).unwrap();
+    let text = text(&kernel);
+    // Once where a row is kept, and twice where it is read in chunks.
+    assert_eq!(text.matches("tl.load(row_of_residual + at").count(), 3, "{text}");
+    assert_eq!(text.matches("tl.store(row_of_residual + at").count(), 2, "{text}");
 }
 
 #[test]

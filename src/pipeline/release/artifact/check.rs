@@ -449,7 +449,8 @@ impl<'a> Claims<'a, '_> {
         let functions = self.functions(kernel);
         let compiled = Compiled { kernel, variant: own, choice, functions: &functions };
         let mut sequence = compiled.described(problem).ok()?;
-        complete(&mut sequence, &compiled.at(problem).ok()?.entries(), &facts).ok()?;
+        let tensors = &self.kernel.interface.tensors;
+        complete(&mut sequence, tensors, &compiled.at(problem).ok()?.entries(), &facts).ok()?;
         Some(sequence)
     }
 

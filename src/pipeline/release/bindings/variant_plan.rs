@@ -191,6 +191,8 @@ impl VariantPlanner<'_> {
                 });
                 Arg::Pointer(Buffer::Workspace(parts.len() - 1), None)
             }
+            // The contract of the binary has replaced it.
+            ArgDescription::Descriptor { buffer, .. } => return Err(Unsupported::Buffer(buffer.clone())),
             ArgDescription::TensorMap { buffer, tile, swizzle, nan, l2_promotion } => {
                 let buffer = self.buffer(parts, buffer)?;
                 let (shape, strides) = match buffer {

@@ -39,6 +39,12 @@ pub(super) fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BT
         };
         add(dim, *by, format!("host code checks that {by} divides `{dim}` before the launch"));
     }
+    for tensor in guess.tensors.iter().filter(|tensor| kernel.described.contains(&tensor.name)) {
+        // The rows of f16 have to begin at multiples of 16 bytes.
+        if let [_, .., last] = &tensor.shape[..] {
+            add(last, 8, format!("rows of `{}` must begin at multiples of 16 bytes for its descriptor", tensor.name));
+        }
+    }
     let by_name = words.iter().filter_map(|w| lanes_of_word(w)).max().unwrap_or(1);
     let element = guess.tensors.iter().map(|t| bytes(t.dtype)).max().unwrap_or(1);
     let by_body = vector_bytes(&kernel.body).map_or(1, |bytes| bytes / element.max(1));

@@ -46,6 +46,8 @@ pub(super) struct Kernel {
     pub(super) nulls: BTreeSet<String>,
     /// Numbers that host code checks to divide parameters.
     pub(super) checked: Vec<(String, i64)>,
+    /// The tensors that the launch passes by tensor descriptors.
+    pub(super) described: BTreeSet<String>,
     /// The constants that host code fills.
     pub(super) constants: Vec<Constant>,
     pub(super) grid: Extents,
@@ -200,6 +202,7 @@ fn kernel(
             integers: BTreeMap::new(),
             nulls: BTreeSet::new(),
             checked: vec![],
+            described: BTreeSet::new(),
             constants: vec![],
             grid: Extents::default(),
             block: Extents::default(),

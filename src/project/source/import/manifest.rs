@@ -291,14 +291,7 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
         let asked = Some(format!("`{name}` is a constant that host code fills"));
         let _ = writeln!(out, "constants.{name} = {}{}", text(name), check(asked));
     }
-    if !guess.multiples.is_empty() {
-        let conditions = guess
-            .multiples
-            .iter()
-            .map(|(dim, by)| text(&format!("{} % {by} == 0", dims.get(dim.as_str()).copied().unwrap_or(dim))));
-        let asked = Some(guess.demands.join("; "));
-        let _ = writeln!(out, "requires = {}{}", list(conditions), check(asked));
-    }
+    requires(out, guess, &dims);
     if let Some(zeroed) = &guess.zeroed {
         let zeroed = named.get(zeroed.as_str()).copied().unwrap_or(zeroed);
         let _ = write!(out, "\n[[kernel.{name}.launch]]\nmemset = {} # the kernel adds to it\n", text(zeroed));
@@ -364,4 +357,16 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
     asked.extend(unstated.map(|one| format!("`{}` is a constant that host code fills, and no input here", one.name)));
     let asked = (!asked.is_empty()).then(|| asked.join("; "));
     let _ = writeln!(out, "args = {arguments}{}", check(asked));
+}
+
+/// Writes which sizes a kernel serves. `dims` are the manifest's names of dims.
+pub(super) fn requires(out: &mut String, guess: &Guess, dims: &BTreeMap<&str, &str>) {
+    if !guess.multiples.is_empty() {
+        let conditions = guess
+            .multiples
+            .iter()
+            .map(|(dim, by)| text(&format!("{} % {by} == 0", dims.get(dim.as_str()).copied().unwrap_or(dim))));
+        let asked = Some(guess.demands.join("; "));
+        let _ = writeln!(out, "requires = {}{}", list(conditions), check(asked));
+    }
 }

@@ -137,7 +137,7 @@ impl Reader<'_> {
             );
             return None;
         };
-        let beside = ["box", "swizzle", "oob", "l2_promotion"].map(|key| (key, "tensormap"));
+        let beside = ["box", "block_shape", "swizzle", "oob", "l2_promotion"].map(|key| (key, "tensormap"));
         for (key, of) in [("dtype", "value"), ("offset", "ptr")].into_iter().chain(beside) {
             if let Some((at, _)) = table.get_key_value(key)
                 && *form != of
@@ -182,24 +182,42 @@ impl Reader<'_> {
 
     fn tensor_map(&mut self, table: &DeTable<'_>) -> Option<ArgDecl> {
         let buffer = self.text(table, "tensormap")?;
-        let Some(tile) = table.get("box") else {
+        let key = if table.contains_key("block_shape") { "block_shape" } else { "box" };
+        let Some(tile) = table.get(key) else {
             let span = buffer.place.span.clone();
             self.wrong(
                 "manifest.missing-key",
                 "a tensor map lacks `box`".into(),
                 span,
-                "`box`: elements that one copy moves",
+                "`box`: elements that one copy moves; in Triton `block_shape`: the block of the descriptor",
             );
             return None;
         };
+        let descriptor = key == "block_shape";
+        for of_map in ["box", "swizzle", "l2_promotion"] {
+            if let Some((at, _)) = table.get_key_value(of_map).filter(|_| descriptor) {
+                let message = format!("a descriptor has no `{of_map}`");
+                self.wrong(
+                    "manifest.conflict",
+                    message,
+                    at.span(),
+                    "`block_shape` and `oob`: the compiler chooses the rest",
+                );
+            }
+        }
+        let mut extents = self.exprs(table, key, Want::Int);
+        if descriptor {
+            extents.reverse();
+        }
         let nan = table.get("oob").filter(|v| v.get_ref().as_str() == Some("nan")).map(|v| self.place(v.span()));
         Some(ArgDecl::TensorMap(MapDecl {
             buffer,
             tile_place: self.place(tile.span()),
-            tile: self.exprs(table, "box", Want::Int),
+            tile: extents,
             swizzle: self.expr_of(table, "swizzle", Want::Int),
             nan,
             l2_promotion: self.expr_of(table, "l2_promotion", Want::Int),
+            descriptor,
         }))
     }
 

@@ -453,8 +453,17 @@ pub(super) static ARG: Spec = Spec {
         ),
         opt("pointers", Ty::List(&NAME), "a device array of addresses"),
         opt("null", Ty::Bool, "`true`: a null pointer"),
-        opt("tensormap", NAME, "a tensor map of a tensor or workspace, by value; from sm_90"),
+        opt(
+            "tensormap",
+            NAME,
+            "a tensor map of a tensor or workspace, by value, from sm_90; in Triton a tensor descriptor",
+        ),
         opt("box", Ty::Some(&INT_EXPR, 1, 5), "elements that one copy moves along each axis, innermost axis first"),
+        opt(
+            "block_shape",
+            Ty::Some(&INT_EXPR, 1, 5),
+            "in Triton: the block of a tensor descriptor along each axis, outermost axis first",
+        ),
         opt("swizzle", INT_EXPR, "bytes over which rows are swizzled in shared memory: 0 (default), 32, 64 or 128"),
         opt("oob", Ty::Words(&OUTSIDE, &[]), "what reads outside the tensor return; default zero"),
         opt(

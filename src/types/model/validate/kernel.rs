@@ -253,8 +253,11 @@ fn launches(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
                 found.extend(extents.flat_map(|e| e.check_names(&known)));
                 found.extend(attributes.pdl.as_ref().and_then(|place| waits_for_none(place, launch, before)));
                 literal_block(block, found);
-                if let Some(triton) = triton {
-                    found.extend(super::triton::launch(entry, triton, args, &launch.arg_places, &known));
+                match triton {
+                    Some(triton) => {
+                        found.extend(super::triton::launch(entry, triton, args, &launch.arg_places, &known))
+                    }
+                    None => found.extend(args.iter().filter_map(descriptor)),
                 }
                 for arg in args {
                     argument(arg, &known, &buffers, found);
@@ -284,6 +287,16 @@ fn literal_block(block: &[Expr], found: &mut Vec<Diagnostic>) {
     if numbers.len() == block.len() && all > BLOCK_LIMITS.1 && numbers.iter().all(|n| *n > 0) {
         found.push(block_too_large(block, all));
     }
+}
+
+/// The error of a tensor descriptor in a launch that is not in Triton.
+fn descriptor(arg: &ArgDecl) -> Option<Diagnostic> {
+    let ArgDecl::TensorMap(map) = arg else { return None };
+    map.descriptor.then(|| {
+        let error =
+            map.tile_place.error("manifest.arg", "only kernels in Triton take descriptors with a `block_shape`");
+        error.expected("`box`: elements that one copy moves, the innermost axis first")
+    })
 }
 
 fn argument(arg: &ArgDecl, known: &[&str], buffers: &[&str], found: &mut Vec<Diagnostic>) {

@@ -70,13 +70,18 @@ pub(super) fn launch(
         let what = match arg {
             ArgDecl::Struct(_) => "a struct",
             ArgDecl::Pointers(_) => "an array of pointers",
-            ArgDecl::TensorMap(_) => "a tensor map",
-            ArgDecl::Plain(_) | ArgDecl::Value { .. } | ArgDecl::Ptr { .. } | ArgDecl::Null => continue,
+            ArgDecl::TensorMap(map) if !map.descriptor => "a tensor map with a `box`",
+            ArgDecl::Plain(_) | ArgDecl::Value { .. } | ArgDecl::Ptr { .. } | ArgDecl::TensorMap(_) | ArgDecl::Null => {
+                continue;
+            }
         };
         let error = place.error("manifest.arg", format!("a launch in Triton cannot pass {what}"));
-        let error = error.expected("a tensor, a workspace, a scalar or a null pointer");
+        let error = error.expected("a tensor, a workspace, a scalar, a tensor descriptor or a null pointer");
         found.push(match arg {
-            ArgDecl::TensorMap(_) => error.hint("make the descriptor in the kernel, with `tl.make_tensor_descriptor`"),
+            ArgDecl::TensorMap(map) => error.hint(format!(
+                "state the block of the descriptor: `{{ tensormap = \"{}\", block_shape = [...] }}`",
+                map.buffer
+            )),
             _ => error,
         });
     }

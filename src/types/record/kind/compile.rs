@@ -33,6 +33,7 @@ pub(super) const DEVICE_PARTS: &[&str] = &[
     "harness/tasks",
     "harness/confinement",
     "harness/trees",
+    "harness/python",
     "harness/triton",
     "cuda/compilers",
     "worker/compiled",

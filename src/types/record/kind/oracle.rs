@@ -31,6 +31,7 @@ pub(super) const KIND: Descriptor = Descriptor {
                 "harness/tasks",
                 "harness/confinement",
                 "harness/system",
+                "harness/python",
                 "harness/references",
                 "harness/comparison",
             ]),

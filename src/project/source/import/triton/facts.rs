@@ -87,8 +87,20 @@ pub struct PythonLaunch {
     pub constants: BTreeMap<String, Value>,
     /// `num_warps` and its like.
     pub options: BTreeMap<String, Option<Value>>,
+    /// Parameters that are tensor descriptors of the host.
+    #[serde(default)]
+    pub descriptors: BTreeMap<String, PythonDescriptor>,
     /// Parameters that are `None`.
     pub nulls: Vec<String>,
     /// Whether it passes more than can be read.
     pub starred: bool,
+}
+
+/// A tensor descriptor of the host.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct PythonDescriptor {
+    /// The extents of its block, the outermost first.
+    pub block: Vec<Value>,
+    /// Whether elements outside the tensor read as NaN.
+    pub nan: bool,
 }

@@ -132,6 +132,7 @@ impl<'a> Found<'a> {
             integers,
             nulls: launch.map(|launch| launch.nulls.iter().map(|null| name(null)).collect()).unwrap_or_default(),
             checked: vec![],
+            described: launch.map(|launch| launch.descriptors.keys().map(|of| name(of)).collect()).unwrap_or_default(),
             constants: vec![],
             grid: numbers(&grid, &tune),
             block: Extents { known: vec![Expression::Int(THREADS)], ..Extents::default() },

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::facts::PythonParam;
+use super::facts::{PythonDescriptor, PythonParam};
 use super::kernel::{Found, expression};
 use crate::source::import::covers::launch_of;
 use crate::source::import::expression::Expression;
 use crate::source::import::guess::Guess;
 use crate::source::import::kernel::Kernel;
-use crate::source::import::manifest::{check, extent, list, one_line, text};
+use crate::source::import::manifest::{check, extent, list, one_line, requires, text};
 use crate::source::import::operators::Operator;
 
 /// The most combinations of tunables that a condition lists.
@@ -45,6 +45,9 @@ pub(super) fn write(out: &mut String, name: &str, operator: &Operator, found: &F
     let _ = write!(out, "\n[kernel.{name}] # {}\n", one_line(&kernel.place.to_string()));
     let _ =
         writeln!(out, "operator = {}\nlanguage = \"triton\"\nsource = {}", text(&operator.name), text(&kernel.source));
+    if !kernel.described.is_empty() {
+        requires(out, guess, &names.dims);
+    }
     tunables(out, found);
     if let Some(zeroed) = &guess.zeroed {
         let zeroed = names.named.get(zeroed.as_str()).copied().unwrap_or(zeroed);
@@ -139,7 +142,10 @@ fn arguments(out: &mut String, found: &Found<'_>, guess: &Guess, names: &Names<'
                 return "{ null = true }".into();
             }
             if let Some(other) = names.named.get(own) {
-                return text(other);
+                return match descriptor_of(found, own) {
+                    Some(descriptor) => tensor_map(other, descriptor, found, names, &mut asked),
+                    None => text(other),
+                };
             }
             match kernel.integers.get(own) {
                 Some(Expression::Opaque(_)) => {
@@ -165,6 +171,39 @@ fn arguments(out: &mut String, found: &Found<'_>, guess: &Guess, names: &Names<'
         .collect();
     let asked = (!asked.is_empty()).then(|| asked.join("; "));
     writeln!(out, "args = {}{}", list(arguments), check(asked))
+}
+
+/// The descriptor of the host that a launch passes for a parameter.
+fn descriptor_of<'a>(found: &Found<'a>, own: &str) -> Option<&'a PythonDescriptor> {
+    let source = found.renamed.iter().find(|(_, name)| name.as_str() == own).map_or(own, |(source, _)| source);
+    found.launch?.descriptors.get(source)
+}
+
+/// The argument of a tensor that the launch passes by a descriptor.
+fn tensor_map(
+    tensor: &str,
+    descriptor: &PythonDescriptor,
+    found: &Found<'_>,
+    names: &Names<'_>,
+    asked: &mut Vec<String>,
+) -> String {
+    let is_known =
+        |name: &String| names.dims.contains_key(name.as_str()) || found.tune.iter().any(|(tunable, _)| tunable == name);
+    let block = list(descriptor.block.iter().map(|value| {
+        let own = expression(value, &found.renamed);
+        match own.names().filter(|all| all.iter().all(is_known)) {
+            Some(_) => extent(&names.renamed(&own).text()),
+            None => {
+                asked.push(format!(
+                    "the block of the descriptor of `{tensor}` has the extent `{}`: state it",
+                    own.text()
+                ));
+                "16".into()
+            }
+        }
+    }));
+    let pads = if descriptor.nan { ", oob = \"nan\"" } else { "" };
+    format!("{{ tensormap = {}, block_shape = {block}{pads} }}", text(tensor))
 }
 
 /// The stride of a contiguous tensor: the product of the extents behind an axis.

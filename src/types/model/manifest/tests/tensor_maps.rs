@@ -46,6 +46,7 @@ fn a_map_counts_axes_from_the_innermost_and_strides_in_bytes() {
         swizzle: 128,
         nan: true,
         l2_promotion: 256,
+        descriptor: false,
     };
     assert_eq!(map, expected);
     let text = serde_json::to_string(&bound("{ tensormap = \"part\", box = [4, 4] }")).unwrap();

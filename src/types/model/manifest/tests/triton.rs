@@ -52,6 +52,38 @@ fn an_integer_that_needs_64_bits_is_an_i64() {
 }
 
 #[test]
+fn a_descriptor_is_a_tensor_map_with_the_block_of_its_loads() {
+    let text = with("tune.B = [64]", "args = [{ tensormap = \"x\", block_shape = [\"2 * B\"], oob = \"nan\" }, \"y\"]");
+    let (launches, _) = launched(&package(&text), "s");
+    let [Launch::Kernel(kernel)] = launches.as_slice() else { panic!("{launches:?}") };
+    let Arg::TensorMap(map) = &kernel.args[0] else { panic!("{:?}", kernel.args) };
+    assert_eq!((map.descriptor, map.nan, &map.extents, &map.tile), (true, true, &vec![100], &vec![128]));
+    let of = |launch: &str| {
+        let (_, _, found) = read(&with("", &format!("args = [{launch}, \"y\"]")));
+        found.iter().map(show).collect::<Vec<_>>().join("\n")
+    };
+    for (launch, says) in [
+        ("{ tensormap = \"x\" }", "block_shape"),
+        ("{ tensormap = \"x\", box = [64] }", "a tensor map with a `box`"),
+        ("{ tensormap = \"x\", block_shape = [64], swizzle = 64 }", "a descriptor has no `swizzle`"),
+        ("{ tensormap = \"x\", block_shape = [64], box = [64] }", "a descriptor has no `box`"),
+        ("{ tensormap = \"x\", block_shape = [48] }", "powers of two"),
+        ("{ tensormap = \"x\", block_shape = [4] }", "a row of the block has 8 bytes"),
+        ("{ tensormap = \"x\", block_shape = [8, 8] }", "a block of 2 axes for `x`, which has 1"),
+        ("{ tensormap = \"z\", block_shape = [8] }", "no tensor or workspace is called `z`"),
+    ] {
+        assert!(of(launch).contains(says), "{launch}: {}", of(launch));
+    }
+    // Older architectures get the parts of a descriptor, and need no tensor maps.
+    assert!(!of("{ tensormap = \"x\", block_shape = [64] }").contains("sm_90 or newer"));
+    let old = text.replace("sm_90a", "sm_80");
+    assert_eq!(read(&old).2.iter().map(show).collect::<Vec<_>>(), [""; 0]);
+    let cuda = with("", "block = [32]\nargs = [{ tensormap = \"x\", block_shape = [64] }, \"y\"]");
+    let (_, _, found) = read(&cuda.replace("language = \"triton\"\n", "").replace("k.py", "k.cu"));
+    assert!(found.iter().map(show).any(|text| text.contains("only kernels in Triton")), "{found:?}");
+}
+
+#[test]
 fn what_makes_no_sense_in_triton_is_refused_where_it_stands() {
     let launch = |more: &str| with("", &format!("{ARGS}\n{more}"));
     let kernel = |more: &str| with(more, ARGS);

@@ -109,22 +109,41 @@ class Kernel:
     def arguments(self, function, args, memory):
         """The arguments of a launch as tensors, as the interpreter's own launcher makes them."""
         import numpy as np
-        from kforge_memory import BUFFER
 
         out, given = dict(function.constants), iter(args)
         for param in function.params:
             if "type" not in param:
                 continue
             arg = next(given)
+            if "descriptor" in arg:
+                out[param["name"]] = self.descriptor(param["type"], arg["descriptor"], memory)
+                continue
             kind = of_name(self.tl, param["type"])
             if "pointer" in arg:
-                at = memory.by_name[arg["pointer"]["buffer"]].start + arg["pointer"]["offset"]
-                value, attributes = np.array([at], dtype=np.uint64), {BUFFER: arg["pointer"]["buffer"]}
-            else:
-                value = np.frombuffer(bytes.fromhex(arg["scalar"]), dtype=self.interpreter._get_np_dtype(kind)).copy()
-                attributes = {}
-            out[param["name"]] = self.tl.tensor(self.interpreter.TensorHandle(value, kind, attributes), kind)
+                out[param["name"]] = self.pointer(kind, arg["pointer"]["buffer"], arg["pointer"]["offset"], memory)
+                continue
+            value = np.frombuffer(bytes.fromhex(arg["scalar"]), dtype=self.interpreter._get_np_dtype(kind)).copy()
+            out[param["name"]] = self.tl.tensor(self.interpreter.TensorHandle(value, kind), kind)
         return out
+
+    def pointer(self, kind, buffer, offset, memory):
+        import numpy as np
+        from kforge_memory import BUFFER
+
+        value = np.array([memory.by_name[buffer].start + offset], dtype=np.uint64)
+        return self.tl.tensor(self.interpreter.TensorHandle(value, kind, {BUFFER: buffer}), kind)
+
+    def descriptor(self, name, arg, memory):
+        """A descriptor, as the interpreter's own launcher makes it of one of the host. `name` is as `tensordesc<fp16[64, 32]>`."""
+        element = of_name(self.tl, name[name.index("<") + 1 : name.index("[")])
+        numbers = lambda values: [self.interpreter._implicit_cvt(value) for value in values]
+        return self.interpreter.interpreter_semantic.make_tensor_descriptor(
+            base=self.pointer(self.tl.pointer_type(element), arg["buffer"], 0, memory),
+            shape=numbers(arg["shape"]),
+            strides=numbers(arg["strides"][:-1]) + [self.tl.constexpr(1)],
+            block_shape=[self.tl.constexpr(extent) for extent in arg["block"]],
+            padding_option="nan" if arg["nan"] else "zero",
+        )
 
     def launch(self, entry, grid, args, order, memory):
         builder = self.interpreter.interpreter_builder

@@ -112,6 +112,8 @@ enum ArgAsked {
     Pointer { buffer: String, offset: u64 },
     /// The bytes of a scalar, as hexadecimal digits.
     Scalar(String),
+    /// A tensor descriptor: extents, strides in elements and block, the outermost axis first.
+    Descriptor { buffer: String, shape: Vec<u64>, strides: Vec<u64>, block: Vec<u32>, nan: bool },
 }
 
 impl<'a> Interpreted<'a> {
@@ -247,6 +249,13 @@ fn asked(launch: &Launch) -> LaunchAsked {
 fn argument(arg: &Arg) -> ArgAsked {
     match arg {
         Arg::Pointer { buffer, offset } => ArgAsked::Pointer { buffer: buffer.clone(), offset: *offset },
+        Arg::TensorMap(map) => ArgAsked::Descriptor {
+            buffer: map.buffer.clone(),
+            shape: map.shape().collect(),
+            strides: map.element_strides().collect(),
+            block: map.block().collect(),
+            nan: map.nan,
+        },
         // The plan refuses every other argument of a kernel in Triton, and null pointers are constants.
         other => {
             let bytes = arguments::bytes(other, &mut |_| Ok::<u64, std::convert::Infallible>(0));
@@ -264,6 +273,7 @@ mod tests {
     use super::*;
     use kforge_types::model::DType;
     use kforge_types::model::bound::{KernelLaunch, Scalar};
+    use kforge_types::model::tensor_map::TensorMap;
 
     #[test]
     fn scalars_are_passed_as_their_bytes_and_pointers_by_name() {
@@ -271,12 +281,30 @@ mod tests {
             Arg::Pointer { buffer: "x".into(), offset: 8 },
             Arg::Scalar { dtype: DType::I64, value: Scalar::Int(-2) },
             Arg::Scalar { dtype: DType::F32, value: Scalar::Float(f64::INFINITY) },
+            Arg::TensorMap(TensorMap {
+                buffer: "z".into(),
+                dtype: DType::F16,
+                extents: vec![24, 30],
+                strides: vec![64],
+                tile: vec![16, 8],
+                swizzle: 0,
+                nan: true,
+                l2_promotion: 0,
+                descriptor: true,
+            }),
         ];
         let launch = KernelLaunch { entry: "f".into(), grid: [2, 1, 1], args, ..KernelLaunch::default() };
         let expected = vec![
             ArgAsked::Pointer { buffer: "x".into(), offset: 8 },
             ArgAsked::Scalar("feffffffffffffff".into()),
             ArgAsked::Scalar("0000807f".into()),
+            ArgAsked::Descriptor {
+                buffer: "z".into(),
+                shape: vec![30, 24],
+                strides: vec![32, 1],
+                block: vec![8, 16],
+                nan: true,
+            },
         ];
         let expected = LaunchAsked::Kernel { entry: "f".into(), grid: [2, 1, 1], args: expected };
         assert_eq!(asked(&Launch::Kernel(launch)), expected);
