@@ -1,4 +1,4 @@
-//! `kforge import kernelbench` with the real PyTorch, in the second tier: tasks of our own writing are imported, built and judged. It installs the part of PyTorch
+//! Imports of problem sets with the real PyTorch, in the second tier: tasks of our own writing are imported, built and judged. It installs the part of PyTorch
 //! that runs on processors below `target/kforge-test-home` when it is missing, which needs the network and 1.7 GB.
 
 use std::collections::BTreeMap;
@@ -6,8 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+#[path = "problem_sets/custom.rs"]
+mod custom;
 #[path = "installed/folders.rs"]
 mod folders;
+#[path = "problem_sets/gpu_mode.rs"]
+mod gpu_mode;
 #[path = "problem_sets/kernels.rs"]
 mod kernels;
 #[path = "installed/program.rs"]
@@ -389,6 +393,26 @@ fn candidates_of_a_run_become_kernels_that_are_judged() {
     assert!(verdict("level1_6_BatchNorm", "sample_0").contains("\"pass\""), "{}", ran.said);
     let wrong = verdict("level2_1_LinearLeaky", "sample_1");
     assert!(wrong.contains("\"fail\"") && wrong.contains("is wrong at"), "{}", ran.said);
+
+    // KernelBench's metrics: what is correct is known, and nothing has a time here.
+    lab.run_in("sets", &["build", "--workspace", "--target", "cpu", "--keep-going"]).expect(100);
+    let words = ["report", "--workspace", "--score", "kernelbench", "--format", "json"];
+    let metrics: Value = serde_json::from_str(&lab.run_in("sets", &words).expect(0).out).unwrap();
+    let schema = serde_json::from_str(&lab.run(&["schema", "kernelbench"]).expect(0).out).unwrap();
+    assert!(jsonschema::is_valid(&schema, &metrics), "{metrics}");
+    let levels = metrics["levels"].as_array().unwrap().iter();
+    let levels: Vec<Value> =
+        levels.map(|of| serde_json::json!([of["level"], of["compiled"], of["suite"]["correctness"]])).collect();
+    assert_eq!(
+        levels,
+        [serde_json::json!([1, [1.0, 1.0], [1.0, 1.0]]), serde_json::json!([2, [1.0, 1.0], [0.5, 0.5]])]
+    );
+    let fast = &metrics["levels"][1]["suite"]["fast"];
+    assert_eq!(
+        (&fast[0]["at_least"], &fast[3]["at_least"], &fast[3]["at_most"]),
+        (&0.5.into(), &0.0.into(), &0.5.into())
+    );
+    assert!(metrics["levels"][0]["suite"]["geometric_mean"].is_null(), "{metrics}");
 
     // An edit of a candidate is none of the reference.
     let candidate = lab.path("sets/level2/1_LinearLeaky/sample_1/kernel.py");

@@ -1,5 +1,6 @@
 //! Imports kernels that somebody has: finds sources in CUDA C++ or Triton below a folder, and writes a manifest for their kernels. Never overwrites a file.
 
+pub mod gpu_mode;
 mod python;
 pub mod tasks;
 pub mod traces;

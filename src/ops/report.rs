@@ -17,12 +17,14 @@ use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_numerics::measure::score::Form;
 use kforge_pipeline::report::Report;
+use kforge_pipeline::report::kernelbench::{self, EAGER, FACTORS, KernelBenchScores, NoTasks, TaskOrigin};
 use kforge_pipeline::report::page::listings::{Listing, Listings, Place, sidecar};
 use kforge_pipeline::report::page::{page, page_beside};
 use kforge_pipeline::report::provenance::{BuiltReport, SelectedReport};
 use kforge_pipeline::report::score::{NoScores, Scores, scores};
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_project::workspace::{Workspace, root_folder};
+use kforge_types::model::Reference;
 use kforge_types::record::FORMAT_VERSION;
 
 /// The name of the page in the output folder.
@@ -41,6 +43,17 @@ pub struct ReportRequest {
     pub words: SelectionArgs,
     /// The scores to compute; none if only the report is wanted.
     pub score: Option<ScoreRequest>,
+    /// KernelBench's metrics to compute, if they are wanted.
+    pub kernelbench: Option<MetricsRequest>,
+}
+
+/// How KernelBench's metrics are computed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MetricsRequest {
+    /// The baseline; that of PyTorch's own execution if none is named.
+    pub baseline: Option<String>,
+    /// The factors p of `fast_p`; KernelBench's if none are named.
+    pub fast_p: Option<Vec<f64>>,
 }
 
 /// How kernels are scored.
@@ -61,6 +74,8 @@ pub struct Shown {
     pub report: Report,
     /// Its scores, if requested.
     pub scores: Option<Scores>,
+    /// KernelBench's metrics, if requested.
+    pub kernelbench: Option<KernelBenchScores>,
     /// The warnings about the workspace's manifests.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -88,6 +103,9 @@ pub enum NotShown {
     /// There is nothing to score, or nothing to compare with.
     #[error(transparent)]
     NoScores(#[from] NoScores),
+    /// No kernel is one of a task of KernelBench.
+    #[error(transparent)]
+    NoTasks(#[from] NoTasks),
     /// Where a page would be written, there is a file that kforge did not write.
     #[error("`{}` is no page of kforge, so it is not replaced by the page beside the report", .0.display())]
     Foreign(PathBuf),
@@ -116,7 +134,8 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
         report.narrowed = Some(SelectedReport { packages, kernels, operators, shapes, targets, overlay: None });
     }
     let scores = request.score.as_ref().map(|request| score(&report, request)).transpose()?;
-    Ok(Shown { report, scores, diagnostics })
+    let kernelbench = request.kernelbench.as_ref().map(|request| metrics(&workspace, &report, request)).transpose()?;
+    Ok(Shown { report, scores, kernelbench, diagnostics })
 }
 
 /// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or in the output folder [`PAGE`], and
@@ -237,10 +256,33 @@ fn narrow(
     if report.packages.is_empty() { Err(NotShown::Nothing.into()) } else { Ok(left) }
 }
 
-fn score(report: &Report, request: &ScoreRequest) -> Result<Scores, NotShown> {
-    if let Some(p) = request.fast_p.iter().find(|p| !p.is_finite() || **p < 0.0) {
-        return Err(NotShown::Share(*p));
+/// KernelBench's metrics of the tasks that manifests state.
+fn metrics(workspace: &Workspace, report: &Report, request: &MetricsRequest) -> Result<KernelBenchScores, NotShown> {
+    let ps = request.fast_p.as_deref().unwrap_or(&FACTORS);
+    factors(ps)?;
+    let operators = workspace.members.iter().flat_map(|member| {
+        member.package.operators.iter().map(move |operator| (member.package.name.clone(), operator))
+    });
+    let tasks = operators.filter_map(|(package, operator)| {
+        let origin = operator.origin.as_ref().filter(|origin| origin.set == kernelbench::SET)?;
+        let trains = matches!(&operator.reference, Reference::Torch { call, .. } if call.train);
+        let task = TaskOrigin { level: origin.level, number: origin.number, name: origin.name.clone(), trains };
+        Some(((package, operator.name.clone()), task))
+    });
+    let baseline = request.baseline.as_deref().unwrap_or(EAGER);
+    Ok(kernelbench::kernelbench(report, &tasks.collect(), baseline, ps)?)
+}
+
+/// Refuses numbers that are no factors.
+fn factors(ps: &[f64]) -> Result<(), NotShown> {
+    match ps.iter().find(|p| !p.is_finite() || **p < 0.0) {
+        Some(p) => Err(NotShown::Share(*p)),
+        None => Ok(()),
     }
+}
+
+fn score(report: &Report, request: &ScoreRequest) -> Result<Scores, NotShown> {
+    factors(&request.fast_p)?;
     let found = scores(report, request.form, &request.baseline, &request.fast_p);
     Ok(found?)
 }

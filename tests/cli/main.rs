@@ -13,6 +13,7 @@ mod history;
 mod queries;
 mod rebuilds;
 mod imports;
+mod imports_gpu_mode;
 mod imports_kernelbench;
 mod imports_traces;
 mod imports_triton;

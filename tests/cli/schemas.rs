@@ -45,6 +45,7 @@ fn the_schemas_are_those_of_the_program() {
         "import-tasks",
         "install-lock",
         "kernel",
+        "kernelbench",
         "lockfile",
         "manifest",
         "metadata",

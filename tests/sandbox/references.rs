@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use kforge::harness::message::Response;
-use kforge::model::{Compare, Reference};
+use kforge::model::{Compare, InputsFunction, Reference};
 use kforge::record::StepKind;
 use kforge::record::params::Expected;
 
@@ -152,7 +152,7 @@ fn python_inputs() {
         def inputs(seed, distribution, cols):\n    return {'w': numpy.full(cols, 0.1)}\n\
         def check(got, want):\n    return numpy.abs(got - want) < 1\n";
     let Some(mut bench) = python_bench(reference) else { return };
-    bench.problem.generate_inputs = Some(("ref.py".into(), "inputs".into()));
+    bench.problem.generate_inputs = Some(InputsFunction::Python("ref.py".into(), "inputs".into()));
     let seen = bench.see(&GOOD.replace("w[i]", "0.1f"));
     assert!(seen.trials[0].outputs[0].gross.is_none(), "{:?}", seen.findings);
     bench.compare = [("y".to_string(), Compare::Python("ref.py".into(), "check".into()))].into();

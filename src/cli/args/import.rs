@@ -13,10 +13,12 @@ pub enum ImportCommand {
     Cuda(ImportCudaArgs),
     /// Write kernel.toml for the kernels of a Python source in Triton, or of all sources below a folder; parses them, and runs nothing of them
     Triton(ImportTritonArgs),
-    /// Write a package for each task in KernelBench's form: its module is the reference. Runs tasks confined, and needs PyTorch
+    /// Write a package for each task in KernelBench's form; runs tasks confined, and needs PyTorch
     Kernelbench(ImportTasksArgs),
     /// Write a package for each definition of a dataset in FlashInfer-Trace's or SOL-ExecBench's form; runs nothing of it, and needs Python to parse references
     FlashinferTrace(ImportTracesArgs),
+    /// Write a package for each task of gpu-mode; needs PyTorch
+    GpuMode(ImportGpuModeArgs),
     /// Write the fastest configurations of a cache of Kernel Tuner into the manifest as hints, which a search visits first. No time of the cache is kept
     KernelTuner(ImportTunerArgs),
 }
@@ -97,6 +99,22 @@ pub struct ImportTasksArgs {
     /// Kernels of the tasks: a file with a `ModelNew`, or a folder of them
     ///
     /// The folder may be that of a run of KernelBench.
+    #[arg(long, value_name = "PATH")]
+    pub candidates: Option<PathBuf>,
+    /// What their references need.
+    #[command(flatten)]
+    pub torch: ImportTorchArgs,
+}
+
+/// `kforge import gpu-mode`.
+#[derive(Debug, Clone, Args)]
+pub struct ImportGpuModeArgs {
+    /// A `task.yml`, or a folder with such files below it
+    pub path: PathBuf,
+    /// Folder for the packages
+    #[arg(short, long, value_name = "DIR", default_value = "gpu-mode")]
+    pub output: PathBuf,
+    /// Submissions: a file with a `custom_kernel`, or a folder of them
     #[arg(long, value_name = "PATH")]
     pub candidates: Option<PathBuf>,
     /// What their references need.

@@ -15,23 +15,16 @@ pub struct ReportArgs {
     /// Output format: for people, or for the tool of that name
     #[arg(long, value_name = "FORMAT", visible_alias = "message-format", default_value = "text")]
     pub format: ReportFormat,
-    /// Show scores against a baseline: `speedup` (ratio of times), `logistic` (speedup mapped to 0..1, 0.5 at parity), or `weighted` (correct, faster, own
-    /// code)
+    /// Show scores against a baseline: `speedup` (ratio of times), `logistic` (0.5 at parity), `weighted` (correct, faster, own code), or `kernelbench`
     #[arg(long, value_name = "FORM")]
     pub score: Option<ScoreForm>,
-    /// Baseline: a kernel of the same operator, a variant, a `[baseline.NAME]` of the manifest, or `declared` for the variant declared first
-    #[arg(hide_short_help = true, long, value_name = "NAME", default_value = "declared", requires = "score")]
-    pub baseline: String,
-    /// Report the share of correct kernels that are more than P times as fast as the baseline
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "P",
-        value_delimiter = ',',
-        default_value = "1",
-        requires = "score"
-    )]
-    pub fast_p: Vec<f64>,
+    /// Baseline: a kernel of the same operator, a variant, a `[baseline.NAME]` of the manifest, or `declared` for the variant declared first [default: declared;
+    /// with `--score kernelbench`, eager]
+    #[arg(hide_short_help = true, long, value_name = "NAME", requires = "score")]
+    pub baseline: Option<String>,
+    /// Report the share of correct kernels that are more than P times as fast as the baseline [default: 1; with `--score kernelbench`, 0,0.5,0.8,1,1.5,2]
+    #[arg(hide_short_help = true, long, value_name = "P", value_delimiter = ',', requires = "score")]
+    pub fast_p: Option<Vec<f64>>,
     /// Write the report as one HTML page, by default to target/kforge/report.html (report.narrowed.html for a part of it); `-` prints it
     #[arg(long, value_name = "PATH", num_args = 0..=1, conflicts_with_all = ["format", "score"])]
     pub html: Option<Option<PathBuf>>,
@@ -53,6 +46,7 @@ pub enum ScoreForm {
     Speedup,
     Logistic,
     Weighted,
+    Kernelbench,
 }
 
 /// Forms of a report.

@@ -28,6 +28,15 @@ pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
                 &of.torch,
             );
         }
+        ImportCommand::GpuMode(of) => {
+            return tasks::run(
+                context,
+                tasks::Set::GpuMode,
+                (&of.path, &of.output),
+                of.candidates.as_deref(),
+                &of.torch,
+            );
+        }
         ImportCommand::KernelTuner(of) => return tuner::run(context, of),
         ImportCommand::FlashinferTrace(of) => {
             return tasks::run(context, tasks::Set::FlashinferTrace, (&of.path, &of.output), None, &of.torch);

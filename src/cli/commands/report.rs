@@ -12,11 +12,11 @@ use kforge_foundation::base::Diagnostic;
 use kforge_numerics::measure::score::Form;
 use kforge_ops::Error;
 use kforge_ops::history::{self, HistoryRequest};
-use kforge_ops::report::{ReportRequest, ScoreRequest, Shown, write_page};
+use kforge_ops::report::{MetricsRequest, ReportRequest, ScoreRequest, Shown, write_page};
 use kforge_pipeline::release;
 use kforge_pipeline::report::exports::{ExportFormat, export};
 use kforge_pipeline::report::text::Failures;
-use kforge_pipeline::report::{self, Report, score};
+use kforge_pipeline::report::{self, Report, kernelbench as metrics_of, score};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
@@ -30,17 +30,22 @@ pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
         context.console.error("scores have no such format: expected `--format text`, `markdown` or `json`");
         return Err(Exit::Usage.into());
     }
-    let score = args.score.map(|score| ScoreRequest {
-        form: form(score),
-        baseline: args.baseline.clone(),
-        fast_p: args.fast_p.clone(),
+    let score = args.score.and_then(form).map(|form| ScoreRequest {
+        form,
+        baseline: args.baseline.clone().unwrap_or_else(|| score::DECLARED.into()),
+        fast_p: args.fast_p.clone().unwrap_or_else(|| vec![1.0]),
     });
-    let shown = kforge_ops::report::report(&context.session, &ReportRequest { words: args.select.words(), score });
+    let kernelbench = args
+        .score
+        .filter(|form| *form == ScoreForm::Kernelbench)
+        .map(|_| MetricsRequest { baseline: args.baseline.clone(), fast_p: args.fast_p.clone() });
+    let request = ReportRequest { words: args.select.words(), score, kernelbench };
+    let shown = kforge_ops::report::report(&context.session, &request);
     // Errors of manifests are results too, which code hosts show at their lines.
     if let (Err(Error::Wrong(found)), Some(format)) = (&shown, exported.filter(|format| format.has_diagnostics())) {
         print(context, &kforge_ops::report::unbuilt(&context.session), found, format)?;
     }
-    let Shown { report, scores, diagnostics } = shown?;
+    let Shown { report, scores, kernelbench, diagnostics } = shown?;
     if let Some(place) = &args.html {
         let write = |path: Option<&Path>| write_page(&context.session, &report, path);
         return html(context, place.as_deref(), args.open, || report::page::page(&report), write);
@@ -50,6 +55,14 @@ pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
     }
     // A clock before 1970 or far in the future gives no meaningful ages.
     let now = jiff::Timestamp::try_from(context.session.began).ok();
+    if let Some(metrics) = &kernelbench {
+        match args.format {
+            ReportFormat::Markdown => context.console.out(&metrics_of::markdown(metrics)),
+            ReportFormat::Json => return print_json(context, metrics),
+            _ => context.console.out_fitted(&metrics_of::text(metrics)),
+        }
+        return Ok(Exit::Done);
+    }
     match (&scores, args.format) {
         (None, ReportFormat::Markdown) => context.console.out(&report::markdown::markdown(&report, now)),
         (None, ReportFormat::Json) => return print_json(context, &report),
@@ -92,10 +105,12 @@ fn print(context: &Context, report: &Report, diagnostics: &[Diagnostic], format:
     Ok(Exit::Done)
 }
 
-fn form(score: ScoreForm) -> Form {
+/// The form of a score; none for KernelBench's metrics.
+fn form(score: ScoreForm) -> Option<Form> {
     match score {
-        ScoreForm::Speedup => Form::Speedup,
-        ScoreForm::Logistic => Form::Logistic,
-        ScoreForm::Weighted => Form::Weighted,
+        ScoreForm::Speedup => Some(Form::Speedup),
+        ScoreForm::Logistic => Some(Form::Logistic),
+        ScoreForm::Weighted => Some(Form::Weighted),
+        ScoreForm::Kernelbench => None,
     }
 }

@@ -1,5 +1,5 @@
-//! Expected values of a trial: computed by a built-in operator, or by a function of the package in Python, PyTorch or C++ in a confined process of its own. Knows problems
-//! and trials; never loads or sees candidate code, and does not read tolerances, except as `nulls` states.
+//! Inputs and expected values of a trial: drawn and computed by a built-in operator, or made by functions of the package in Python, PyTorch or C++ in confined
+//! processes of their own. Knows problems and trials; never loads or sees candidate code, and does not read tolerances, except as `nulls` states.
 
 pub(crate) mod call;
 mod cpp;
@@ -11,6 +11,7 @@ mod source;
 mod step;
 pub mod stored;
 pub(crate) mod torch;
+mod torch_inputs;
 
 pub use scratch::Scratch;
 pub use shared::TrialValues;

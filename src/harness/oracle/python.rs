@@ -19,7 +19,7 @@ use crate::task::{Task, failed};
 use kforge_foundation::base::Digest;
 use kforge_foundation::process::{Command, run};
 use kforge_numerics::reference::oracle::OracleOutput;
-use kforge_numerics::reference::{Values, float, generate, logical_len};
+use kforge_numerics::reference::{Values, float, logical_len};
 use kforge_project::toolchain::python::LEFT_OUT;
 use kforge_types::model::{Problem, Role, Scalar, Tensor, real};
 use kforge_types::record::params::Trial;
@@ -118,7 +118,7 @@ pub(super) fn expected(
     Ok(output)
 }
 
-/// Makes inputs with a function. Inputs that it does not return are generated as usual. All values are rounded to the type of their tensor.
+/// Makes inputs with a function: those that it returns, each rounded to the type of its tensor.
 pub(super) fn inputs(
     task: &Task,
     problem: &Problem,
@@ -132,16 +132,15 @@ pub(super) fn inputs(
     described.arguments.insert("seed".into(), trial.seed.into());
     described.arguments.insert("distribution".into(), trial.distribution.clone().into());
     invoke(task, &call, described)?;
-    let made = outputs.iter().filter(|(_, place)| call.path(&place.file).exists());
+    made(&call, problem, &outputs)
+}
+
+/// The inputs that a function wrote, each rounded to the type of its tensor.
+pub(super) fn made(call: &Call, problem: &Problem, places: &[(String, InFile)]) -> Result<Named, Response> {
     let mut values = Named::new();
-    for (name, place) in made {
+    for (name, place) in places.iter().filter(|(_, place)| call.path(&place.file).exists()) {
         let Some(tensor) = problem.tensor(name) else { continue };
         values.insert(name.clone(), float::round_values(tensor.dtype, &call.take(tensor, &place.file)?));
-    }
-    let drawn = Problem { generate_inputs: None, ..problem.clone() };
-    let drawn = generate::inputs(&drawn, trial).map_err(|e| failed(format!("cannot generate inputs: {e}")))?;
-    for (name, drawn) in drawn {
-        values.entry(name).or_insert(drawn);
     }
     Ok(values)
 }

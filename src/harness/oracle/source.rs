@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::shared::{self, TrialValues};
 use super::torch::Precision;
-use super::{cpp, python, stored, torch};
+use super::{cpp, python, stored, torch, torch_inputs};
 use crate::compare::CheckResult;
 use crate::message::Response;
 use crate::oracle::Scratch;
@@ -13,7 +13,7 @@ use crate::task::{Task, failed};
 use kforge_foundation::base::Digest;
 use kforge_numerics::reference::oracle::{self, OracleOutput};
 use kforge_numerics::reference::{ProductBackend, Values, generate};
-use kforge_types::model::{Compare, DType, Problem, Reference, Tensor};
+use kforge_types::model::{Compare, DType, InputsFunction, Problem, Reference, Tensor};
 use kforge_types::record::params::{Expected, Trial};
 
 /// The input of a step that holds the files with the values of stored tensors.
@@ -51,19 +51,29 @@ impl<'a> Source<'a> {
         self.products.as_ref().and_then(|products| products.place())
     }
 
-    /// The values of every tensor that is read, each rounded to its type.
+    /// The values of every tensor that is read, each rounded to its type. Inputs that a function of the package does not return are drawn as usual.
     pub fn inputs(&self, trial: &Trial) -> Result<Named, Response> {
-        let Some((file, function)) = &self.problem.generate_inputs else {
-            let drawn = generate::inputs(self.problem, trial);
-            let mut values = drawn.map_err(|e| failed(format!("cannot generate inputs: {e}")))?;
-            for (tensor, file, key) in self.problem.stored() {
-                let path = self.task.required(INPUTS)?.join(file);
-                let of = stored::values(&path, key, tensor);
-                values.insert(tensor.name.clone(), of.map_err(|why| failed(format!("`{file}` {why}")))?);
+        let (task, problem) = (self.task, self.problem);
+        let mut values = match &problem.generate_inputs {
+            None => Named::new(),
+            Some(InputsFunction::Python(file, function)) => python::inputs(task, problem, trial, file, function)?,
+            Some(InputsFunction::Torch { torch: (file, function) }) => {
+                torch_inputs::inputs(task, problem, trial, (file, function))?
             }
-            return Ok(values);
         };
-        python::inputs(self.task, self.problem, trial, file, function)
+        for (tensor, file, key) in problem.stored() {
+            let path = task.required(INPUTS)?.join(file);
+            let of = stored::values(&path, key, tensor);
+            values.insert(tensor.name.clone(), of.map_err(|why| failed(format!("`{file}` {why}")))?);
+        }
+        let drawn = match problem.generate_inputs {
+            None => generate::inputs(problem, trial),
+            Some(_) => generate::inputs(&Problem { generate_inputs: None, ..problem.clone() }, trial),
+        };
+        for (name, drawn) in drawn.map_err(|e| failed(format!("cannot generate inputs: {e}")))? {
+            values.entry(name).or_insert(drawn);
+        }
+        Ok(values)
     }
 
     /// The values of every written tensor, and the scales if `scale` is set and the reference returns them.

@@ -50,13 +50,20 @@ struct Libraries<'a> {
     left_out: [&'static str; LEFT_OUT.len()],
 }
 
-/// The call, as the driver reads it.
+/// What is called, and what is called with.
 #[derive(Serialize)]
-struct Described<'a> {
+struct Described<'a, R> {
     #[serde(flatten)]
     libraries: Libraries<'a>,
     module: &'a str,
     function: &'a str,
+    #[serde(flatten)]
+    rest: &'a R,
+}
+
+/// The call of a reference, as its driver reads it.
+#[derive(Serialize)]
+struct ReferenceCall<'a> {
     init: &'a [Value],
     keywords: &'a BTreeMap<String, Value>,
     constants: &'a BTreeMap<String, Value>,
@@ -138,7 +145,20 @@ pub(super) fn expected(
         described.push(Set { inputs, outputs });
     }
     let outputs: Vec<Vec<(String, InFile)>> = described.iter().map(|set| set.outputs.clone()).collect();
-    invoke(task, &call, problem, (file, function, torch), described)?;
+    let truths = problem.tensors.iter().filter(|tensor| tensor.dtype == DType::Bool).map(|tensor| tensor.name.as_str());
+    let described = ReferenceCall {
+        init: &torch.init,
+        keywords: &torch.keywords,
+        constants: &torch.constants,
+        state: &torch.state,
+        names: &torch.names,
+        train: torch.train,
+        casts: if torch.keeps_casts { "keep" } else { "double" },
+        truths: truths.collect(),
+        arguments: arguments(problem),
+        sets: described,
+    };
+    invoke(task, &call, (DRIVER, file, function), &described)?;
     let nothing = || failed(format!("`{file}::{function}` did not say in which precision it computed"));
     let said = std::fs::read(call.path("precision.json")).map_err(|_| nothing())?;
     let said: Vec<Precision> = serde_json::from_slice(&said).map_err(|_| nothing())?;
@@ -159,18 +179,17 @@ pub(super) fn expected(
     Ok(all)
 }
 
-fn invoke(
+/// Runs a program for PyTorch in the folder of a call. It reads what is called, and what is called with.
+pub(super) fn invoke(
     task: &Task,
     call: &Call,
-    problem: &Problem,
-    (file, function, torch): (&str, &str, &TorchCall),
-    sets: Vec<Set>,
+    (driver, file, function): (&str, &str, &str),
+    rest: &impl Serialize,
 ) -> Result<(), Response> {
     let interpreter = Interpreter::of(task.tool("python")?)?;
     let (root, folder) = (task.required("tree:reference")?, task.tool("torch")?);
     let stubs =
         task.places.tools.iter().filter(|(name, _)| name.starts_with("torch-stub:")).map(|(_, path)| path.as_path());
-    let truths = problem.tensors.iter().filter(|tensor| tensor.dtype == DType::Bool).map(|tensor| tensor.name.as_str());
     let libraries = Libraries {
         root: &root,
         torch: folder,
@@ -183,24 +202,10 @@ fn invoke(
     let cannot = |e: serde_json::Error| failed(format!("cannot describe the call: {e}"));
     // Nothing of the package is imported before the call.
     let imports = serde_json::to_value(Libraries { root: Path::new(NOWHERE), ..libraries.clone() }).map_err(cannot)?;
-    let described = Described {
-        libraries,
-        module: file,
-        function,
-        init: &torch.init,
-        keywords: &torch.keywords,
-        constants: &torch.constants,
-        state: &torch.state,
-        names: &torch.names,
-        train: torch.train,
-        casts: if torch.keeps_casts { "keep" } else { "double" },
-        truths: truths.collect(),
-        arguments: arguments(problem),
-        sets,
-    };
+    let described = Described { libraries, module: file, function, rest };
     let text = serde_json::to_vec(&described).map_err(cannot)?;
     call.write("call.json", &text)?;
-    call.write("driver.py", DRIVER.as_bytes())?;
+    call.write("driver.py", driver.as_bytes())?;
     let mut read: Vec<&Path> = interpreter.folders.iter().map(PathBuf::as_path).collect();
     read.extend([root.as_path(), folder]);
     // Isolates Python as for other references. No variable by which PyTorch or its libraries choose code, such as ATEN_CPU_CAPABILITY, is passed on: what the
@@ -225,6 +230,71 @@ fn invoke(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_foundation::process::{Command, run};
+    use std::sync::atomic::AtomicBool;
+
+    /// What `load` makes of `task.py` with these constants, in a package with these files: what the expression gives, or the message. None, with a message, if
+    /// there is no Python.
+    fn loaded(files: &[(&str, &str)], constants: &str, shown: &str) -> Option<String> {
+        let Some(python) = ["/usr/bin/python3", "/usr/local/bin/python3"].iter().map(Path::new).find(|p| p.exists())
+        else {
+            kforge_foundation::base::testing::skipped("there is no Python");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let module = include_str!("torch_module.py");
+        let root = folder.path().display();
+        let script =
+            format!("import os, sys\n{module}\nmodule = load(\"{root}\", \"task.py\", {constants})\nprint({shown})\n");
+        let command = Command::new(python).args(["-I", "-S", "-B", "-c", &script]);
+        let finished = run(&command, None, &AtomicBool::new(false)).unwrap();
+        Some(heard(&finished).trim().to_string())
+    }
+
+    const TASK: &str = "from helpers import DOUBLE, WIDTH\nimport sub.deep as deep\n\nROWS = 4\nTWICE = 2 * ROWS\n";
+    const FILES: [(&str, &str); 5] = [
+        ("task.py", TASK),
+        ("helpers.py", "from other import FAR\n\nWIDTH = HEIGHT = 8\nDOUBLE = 2 * WIDTH\n"),
+        ("other.py", "FAR = 1\n"),
+        ("sub/__init__.py", ""),
+        ("sub/deep.py", "HEIGHT = 3\nDEPTH = 5\n"),
+    ];
+
+    #[test]
+    fn constants_reach_the_file_and_the_modules_that_it_imports() {
+        let of = |constants: &str, shown: &str| loaded(&FILES, constants, shown);
+        let Some(found) = of("{'ROWS': 7}", "module.TWICE, module.DOUBLE") else { return };
+        assert_eq!(found, "14 16");
+        // A name that only one of the imported modules sets, and one that names its module. What follows from a constant follows.
+        assert_eq!(of("{'WIDTH': 5, 'DEPTH': 6}", "module.WIDTH, module.DOUBLE, module.deep.DEPTH").unwrap(), "5 10 6");
+        assert_eq!(of("{'sub.deep.HEIGHT': 9, 'task.ROWS': 1}", "module.deep.HEIGHT, module.TWICE").unwrap(), "9 2");
+        // A module that a helper imports is reached by its name only.
+        assert_eq!(of("{'other.FAR': 2}", "sys.modules['helpers'].FAR").unwrap(), "2");
+    }
+
+    #[test]
+    fn a_constant_that_no_module_or_more_than_one_sets_is_named() {
+        let said = |constants: &str| loaded(&FILES, constants, "0");
+        let Some(twice) = said("{'HEIGHT': 1}") else { return };
+        assert_eq!(
+            twice,
+            "`constants` names `HEIGHT`, which `helpers`, `sub.deep` set: state one of them, as in `helpers.HEIGHT`"
+        );
+        let none = said("{'FAR': 1}").unwrap();
+        assert!(none.starts_with("`constants` names `FAR`, but `task.py` sets no such constant at its top"), "{none}");
+        let missing = said("{'helpers.NONE': 1}").unwrap();
+        assert_eq!(missing, "`constants` names `helpers.NONE`, but `helpers.py` sets no such constant at its top");
+        let elsewhere = said("{'json.decoder': 1}").unwrap();
+        assert_eq!(
+            elsewhere,
+            "`constants` names `json.decoder`, but `task.py` imports no module `json` of the package"
+        );
+    }
 
     #[test]
     fn what_is_not_computed_as_stated_in_float64_is_said_with_its_place() {

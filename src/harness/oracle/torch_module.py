@@ -2,6 +2,7 @@
 # kforge puts this file before each driver that calls PyTorch; `call` is what such a driver was asked, and has imported torch.
 
 import ast
+import importlib.machinery
 import importlib.util
 import inspect
 
@@ -16,6 +17,8 @@ def fail(message):
 
 def number(value):
     """A value of the manifest. Numbers that JSON does not have are words; lists are tuples."""
+    if isinstance(value, str):
+        return float(value)
     if isinstance(value, list):
         return tuple(number(part) for part in value)
     if isinstance(value, dict):
@@ -42,12 +45,8 @@ def literal(value):
     return ast.Constant(value=value)
 
 
-def load(root, file, constants):
-    """The module in a file of the package. Its constants have the given values from where the file sets them."""
-    path = os.path.join(root, file)
-    sys.path[:0] = [os.path.dirname(path), root]
-    with open(path, "rb") as source:
-        tree = ast.parse(source.read(), filename=path)
+def with_constants(tree, constants):
+    """Gives constants the stated values from where a file sets them. Returns the names that it does not set."""
     body, missing = [], set(constants)
     for statement in tree.body:
         body.append(statement)
@@ -55,13 +54,104 @@ def load(root, file, constants):
             missing.discard(name)
             again = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=literal(constants[name]))
             body.append(ast.fix_missing_locations(ast.copy_location(again, statement)))
-    if missing:
-        sys.exit("`constants` names %s, but `%s` sets no such constant at its top" % (listed(missing), file))
     tree.body = body
-    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(file))[0], path)
+    return missing
+
+
+def parsed(path):
+    with open(path, "rb") as source:
+        return ast.parse(source.read(), filename=path)
+
+
+def modules_of(tree, folders):
+    """The modules that a file imports and that are files below these folders, by name."""
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names += [node.module] + ["%s.%s" % (node.module, alias.name) for alias in node.names]
+    found = {}
+    for name in names:
+        places = [os.path.join(folder, *name.split(".")) for folder in folders]
+        files = [file for place in places for file in (place + ".py", os.path.join(place, "__init__.py")) if os.path.isfile(file)]
+        if files:
+            found.setdefault(name, files[0])
+    return found
+
+
+class StatedLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module of the package with stated constants."""
+
+    def __init__(self, name, path, constants):
+        super().__init__(name, path)
+        self.constants = constants
+
+    def get_code(self, fullname):
+        path = self.get_filename(fullname)
+        tree = parsed(path)
+        missing = with_constants(tree, self.constants)
+        if missing:
+            names = listed("%s.%s" % (fullname, name) for name in missing)
+            sys.exit("`constants` names %s, but `%s` sets no such constant at its top" % (names, os.path.basename(path)))
+        return compile(tree, path, "exec", dont_inherit=True)
+
+
+class Stated:
+    """Finds the modules of the package whose constants have stated values."""
+
+    def __init__(self, root, constants):
+        self.root, self.constants = os.path.realpath(root) + os.sep, constants
+        self.seen, self.asks = set(), False
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.constants or self.asks:
+            return None
+        self.asks = True
+        try:
+            finders = [finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec")]
+            spec = next((spec for spec in (finder.find_spec(name, path, target) for finder in finders) if spec is not None), None)
+        finally:
+            self.asks = False
+        if spec is None or not spec.origin or not os.path.realpath(spec.origin).startswith(self.root):
+            return spec
+        self.seen.add(name)
+        spec.loader = StatedLoader(name, spec.origin, self.constants[name])
+        return spec
+
+
+def load(root, file, constants):
+    """The module in a file of the package. Its constants have the given values from where the file sets them: `NAME` is one of the file, or otherwise of the one
+    module that the file imports and that sets it; `helpers.NAME` is one of the module `helpers` of the package, whoever imports that.
+    """
+    path = os.path.join(root, file)
+    sys.path[:0] = [os.path.dirname(path), root]
+    tree = parsed(path)
+    stem = os.path.splitext(os.path.basename(file))[0]
+    own, others = {}, {}
+    for stated, value in constants.items():
+        module, _, name = stated.rpartition(".")
+        (own if module in ("", stem) else others.setdefault(module, {}))[name] = value
+    missing = with_constants(tree, own)
+    modules = modules_of(tree, sys.path[:2]) if missing else {}
+    for name in sorted(missing):
+        setting = [module for module, place in modules.items() if any(name in bound_names(one) for one in parsed(place).body)]
+        if len(setting) > 1:
+            sys.exit("`constants` names `%s`, which %s set: state one of them, as in `%s.%s`" % (name, listed(setting), setting[0], name))
+        if not setting:
+            sys.exit("`constants` names %s, but `%s` sets no such constant at its top, and neither does a module of the package that it imports" % (listed(missing), file))
+        others.setdefault(setting[0], {})[name] = own[name]
+    stated = Stated(root, others)
+    if others:
+        sys.meta_path.insert(0, stated)
+    spec = importlib.util.spec_from_file_location(stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+    if others.keys() - stated.seen:
+        unseen = sorted(others.keys() - stated.seen)[0]
+        name = sorted(others[unseen])[0]
+        sys.exit("`constants` names `%s.%s`, but `%s` imports no module `%s` of the package" % (unseen, name, file, unseen))
     return module
 
 

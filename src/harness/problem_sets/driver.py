@@ -1,10 +1,8 @@
 """Describes task files in KernelBench's form. Run as `python driver.py CALL`; for each task of CALL it writes a file with what it found, or why the task cannot
-be imported. Each task has a process of its own, which the system ends when its time is over.
+be imported. kforge puts this file behind `apart.py`.
 """
 
 import math
-import signal
-
 
 # The most bytes in float64 that values of a task may take here.
 VALUES = 512 << 20
@@ -125,39 +123,6 @@ def laws_of(task, run):
             bound = math.sqrt(3.0) * float((value.double() * value.double()).mean().sqrt())
             found[name] = {"kind": "uniform", "bound": rounded(bound)}
     return found
-
-
-def answer(entry):
-    try:
-        return {"found": described(entry)}
-    except Unfit as error:
-        return {"refused": {"kind": error.kind, "message": error.message, "line": error.line}}
-    except Refused as error:
-        return {"refused": {"kind": "device", "message": str(error), "line": line_in_task(error.__traceback__)}}
-    except ImportError as error:
-        return {"refused": {"kind": "import", "message": str(error), "line": line_in_task(error.__traceback__)}}
-    except BaseException as error:
-        text = " ".join(("%s: %s" % (type(error).__name__, error)).split())[:300]
-        return {"refused": {"kind": "error", "message": text, "line": line_in_task(error.__traceback__)}}
-
-
-def apart(number, entry):
-    """Describes a task in a process of its own."""
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        return
-    signal.alarm(call["seconds"])
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    call["root"] = os.path.join(call["root"], entry["folder"])
-    call["module"] = entry["file"]
-    sys.meta_path[0].package = os.path.realpath(call["root"])
-    found = json.dumps(answer(entry))
-    with open("answer-%d.json" % number, "w") as file:
-        file.write(found)
-    os._exit(0)
 
 
 def main():

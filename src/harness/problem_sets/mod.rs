@@ -6,7 +6,9 @@
 //! | `meta.py` | evaluates a task without values |
 //! | `shapes.py` | which integers can have other values, and small and ragged sizes |
 //! | `values.py` | values at a small size: random numbers, changed buffers, constant results |
-//! | `driver.py` | one process for each task |
+//! | `driver.py` | a task in KernelBench's form |
+//! | `gpu_mode.py` | a task of gpu-mode |
+//! | `apart.py` | one process for each task |
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +26,8 @@ use crate::oracle::torch::NO_TORCH;
 use kforge_foundation::process::{Command, End, Limits, run};
 use kforge_project::toolchain::python::{LEFT_OUT, TORCH};
 
-const DRIVER: &str = concat!(
+/// Describes tasks in KernelBench's form.
+const KERNELBENCH: &str = concat!(
     include_str!("../oracle/known.py"),
     "\n\n",
     include_str!("../oracle/read_call.py"),
@@ -41,21 +44,70 @@ const DRIVER: &str = concat!(
     "\n\n",
     include_str!("values.py"),
     "\n\n",
+    include_str!("apart.py"),
+    "\n\n",
     include_str!("driver.py"),
 );
+/// Describes tasks of gpu-mode.
+const GPU_MODE: &str = concat!(
+    include_str!("../oracle/known.py"),
+    "\n\n",
+    include_str!("../oracle/read_call.py"),
+    "\n\n",
+    include_str!("../oracle/torch_imports.py"),
+    "\n\n",
+    include_str!("../oracle/torch_call.py"),
+    "\n\n",
+    include_str!("../oracle/torch_module.py"),
+    "\n\n",
+    include_str!("../oracle/torch_processor.py"),
+    "\n\n",
+    include_str!("meta.py"),
+    "\n\n",
+    include_str!("apart.py"),
+    "\n\n",
+    include_str!("gpu_mode.py"),
+);
 
-/// The name of each task's file below its own folder.
-const TASK: &str = "task.py";
 /// Address space of the programs. PyTorch alone takes 1.5 GB of it.
 const ADDRESSES: u64 = 8 << 30;
 
-/// A task file.
+/// The form of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskForm {
+    /// KernelBench's: a module and the functions that give its arguments.
+    KernelBench,
+    /// gpu-mode's: a function of one value, and one that makes it.
+    GpuMode,
+}
+
+impl TaskForm {
+    /// The program that describes such tasks.
+    fn driver(self) -> &'static str {
+        match self {
+            TaskForm::KernelBench => KERNELBENCH,
+            TaskForm::GpuMode => GPU_MODE,
+        }
+    }
+
+    /// What is called of a task, for messages.
+    fn called(self) -> &'static str {
+        match self {
+            TaskForm::KernelBench => "Model",
+            TaskForm::GpuMode => "ref_kernel",
+        }
+    }
+}
+
+/// A task.
 #[derive(Debug, Clone)]
 pub struct TaskText {
-    /// Its text.
-    pub text: String,
-    /// The constants at its top, as the reader of task files gives them.
-    pub constants: Value,
+    /// Its files by name: the one that is loaded, and those that it imports.
+    pub files: Vec<(String, String)>,
+    /// The file that is loaded.
+    pub main: &'static str,
+    /// What the program reads of it, by name: constants, cases.
+    pub asked: serde_json::Map<String, Value>,
 }
 
 /// What describes tasks, and within which limits.
@@ -134,7 +186,8 @@ struct Described<'a> {
 struct Entry<'a> {
     folder: String,
     file: &'static str,
-    constants: &'a Value,
+    #[serde(flatten)]
+    asked: &'a serde_json::Map<String, Value>,
 }
 
 /// Describes tasks, in one process that imports PyTorch once. Gives the JSON text of each answer; none for a task that took longer than its limit or ended its
@@ -142,7 +195,7 @@ struct Entry<'a> {
 ///
 /// # Errors
 /// [`DescribeError`].
-pub fn describe(of: &Describer<'_>, tasks: &[TaskText]) -> Result<Vec<Option<Vec<u8>>>, DescribeError> {
+pub fn describe(of: &Describer<'_>, form: TaskForm, tasks: &[TaskText]) -> Result<Vec<Option<Vec<u8>>>, DescribeError> {
     let missing = confine::missing_here().missing;
     if !missing.is_empty() && !of.allow_unconfined {
         return Err(DescribeError::Unconfined { missing });
@@ -153,8 +206,10 @@ pub fn describe(of: &Describer<'_>, tasks: &[TaskText]) -> Result<Vec<Option<Vec
     for (at, task) in tasks.iter().enumerate() {
         let folder = at.to_string();
         std::fs::create_dir_all(root.join(&folder))?;
-        std::fs::write(root.join(&folder).join(TASK), &task.text)?;
-        entries.push(Entry { folder, file: TASK, constants: &task.constants });
+        for (name, text) in &task.files {
+            std::fs::write(root.join(&folder).join(name), text)?;
+        }
+        entries.push(Entry { folder, file: task.main, asked: &task.asked });
     }
     let none = PathBuf::new();
     let folder = of.torch.get("torch").unwrap_or(&none);
@@ -167,14 +222,15 @@ pub fn describe(of: &Describer<'_>, tasks: &[TaskText]) -> Result<Vec<Option<Vec
         numpy: interpreter.numpy.as_deref(),
         library: &interpreter.library,
         left_out: LEFT_OUT,
-        module: TASK,
-        function: "Model",
+        // Each task has its own.
+        module: "",
+        function: form.called(),
         train: true,
         seconds: of.limit.as_secs().max(1),
         tasks: entries,
     };
     std::fs::write(of.scratch.join("call.json"), serde_json::to_vec(&described)?)?;
-    std::fs::write(of.scratch.join("driver.py"), DRIVER)?;
+    std::fs::write(of.scratch.join("driver.py"), form.driver())?;
     let mut read = interpreter.folders.clone();
     read.push(folder.clone());
     let limits = Limits {

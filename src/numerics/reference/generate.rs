@@ -62,8 +62,8 @@ pub fn trials(problem: &Problem, seed: u64, count: u32) -> Vec<Trial> {
 /// The values of every tensor that a kernel reads (inputs and inouts), each representable in its dtype, without those that are in files: whoever calls reads the
 /// files. Memory: eight bytes per value. Errors: inputs from a function of the package, an unknown distribution, an `init` that does not fit a dtype or shape.
 pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Values>, Error> {
-    if let Some((file, function)) = &problem.generate_inputs {
-        return Err(Error::OwnInputs { file: file.clone(), function: function.clone() });
+    if let Some(own) = &problem.generate_inputs {
+        return Err(Error::OwnInputs { file: own.file().clone(), function: own.function().clone() });
     }
     let bound = Bound::new(problem).ok();
     let near = Near::of(problem);

@@ -10,13 +10,15 @@ pub(super) mod write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use super::{ImportError, SkippedFile};
 use crate::new::Surroundings;
 use crate::session::memory;
 use crate::{Error, Session};
 pub use candidates::CandidateKernel;
 use files::{Found, TaskFile};
-use kforge_harness::problem_sets::{Describer, TaskText, describe};
+use kforge_harness::problem_sets::{Describer, TaskForm, TaskText, describe};
 use kforge_project::source::import::tasks::{
     Constant, ImportedTask, Refusal, TaskAnswer, TaskRequest, TaskSource, too_large, write_task,
 };
@@ -27,7 +29,7 @@ use torch::TorchHere;
 /// How long one task may take. Most take less than a second.
 const LIMIT: Duration = Duration::from_secs(300);
 /// How many tasks one process describes: importing PyTorch takes as long as a few tasks.
-const CHUNK: usize = 12;
+pub(super) const CHUNK: usize = 12;
 /// The least address space of a reference, whatever the settings say: `harness::oracle::call`.
 const LEAST: u64 = 8 << 30;
 /// The name of a task's file in its package.
@@ -160,7 +162,8 @@ pub fn kernelbench(
         let torch = TorchHere::find(session, request.torch.as_deref(), &output)?;
         let limit = reference_limit(session);
         for chunk in pending.chunks(CHUNK) {
-            let answers = described(session, &torch, chunk)?;
+            let texts = chunk.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+            let answers = described(session, &torch, TaskForm::KernelBench, &texts)?;
             for (pending, answer) in chunk.iter().zip(answers) {
                 let outcome = match packed(request, pending, answer) {
                     Ok(mut task) => {
@@ -202,12 +205,16 @@ pub fn kernelbench(
     Ok(ImportedTasks { set: "kernelbench", folder: output, tasks: results, skipped, others, workspace, strangers })
 }
 
+/// What PyTorch shows of a task; none if it took longer than its limit or ended its process.
+pub(super) type Described<A> = Option<Result<A, serde_json::Error>>;
+
 /// What PyTorch shows of tasks.
-fn described(
+pub(super) fn described<A: DeserializeOwned>(
     session: &Session,
     torch: &TorchHere,
-    chunk: &[Pending],
-) -> Result<Vec<Option<Result<TaskAnswer, serde_json::Error>>>, Error> {
+    form: TaskForm,
+    texts: &[TaskText],
+) -> Result<Vec<Described<A>>, Error> {
     let home = session.home()?;
     let scratch = tempfile::Builder::new().prefix("tasks-").tempdir_in(home.tmp());
     let scratch = scratch.map_err(Error::write(&home.tmp()))?;
@@ -220,31 +227,22 @@ fn described(
         allow_unconfined: session.options.allow_unconfined || !session.settings.flag("sandbox.required"),
         interrupted: &session.interrupted,
     };
-    let texts: Vec<TaskText> = chunk
-        .iter()
-        .map(|pending| {
-            Ok(TaskText { text: pending.file.text.clone(), constants: serde_json::to_value(&pending.constants)? })
-        })
-        .collect::<Result<_, serde_json::Error>>()?;
-    let answers = describe(&describer, &texts).map_err(ImportError::Describe)?;
+    let answers = describe(&describer, form, texts).map_err(ImportError::Describe)?;
     Ok(answers.into_iter().map(|answer| answer.map(|bytes| serde_json::from_slice(&bytes))).collect())
 }
 
+/// A task as its program reads it.
+fn text(pending: &Pending) -> Result<TaskText, serde_json::Error> {
+    let constants = serde_json::to_value(&pending.constants)?;
+    let asked = [("constants".to_string(), constants)].into_iter().collect();
+    Ok(TaskText { files: vec![(FILE.into(), pending.file.text.clone())], main: FILE, asked })
+}
+
 /// The manifest of a task.
-fn packed(
-    request: &TasksRequest,
-    pending: &Pending,
-    answer: Option<Result<TaskAnswer, serde_json::Error>>,
-) -> Result<ImportedTask, Refusal> {
-    let refusal = |kind: &str, message: String| Refusal { kind: kind.into(), message, line: None };
-    let facts = match answer {
-        None => {
-            let message = format!("took longer than {} s, or ended its process", LIMIT.as_secs());
-            return Err(refusal("time", message));
-        }
-        Some(Err(why)) => return Err(refusal("error", format!("was described in an unknown form: {why}"))),
-        Some(Ok(TaskAnswer::Refused(refused))) => return Err(refused),
-        Some(Ok(TaskAnswer::Found(facts))) => facts,
+fn packed(request: &TasksRequest, pending: &Pending, answer: Described<TaskAnswer>) -> Result<ImportedTask, Refusal> {
+    let facts = match answered(answer)? {
+        TaskAnswer::Refused(refused) => return Err(refused),
+        TaskAnswer::Found(facts) => facts,
     };
     write_task(&TaskRequest {
         package: &pending.file.package,
@@ -256,8 +254,18 @@ fn packed(
     })
 }
 
+/// The answer about a task, or why there is none.
+pub(super) fn answered<A>(answer: Described<A>) -> Result<A, Refusal> {
+    let refusal = |kind: &str, message: String| Refusal { kind: kind.into(), message, line: None };
+    match answer {
+        None => Err(refusal("time", format!("took longer than {} s, or ended its process", LIMIT.as_secs()))),
+        Some(Err(why)) => Err(refusal("error", format!("was described in an unknown form: {why}"))),
+        Some(Ok(answer)) => Ok(answer),
+    }
+}
+
 /// The memory that a reference may use here: the limit of its process, or what the machine has.
-fn reference_limit(session: &Session) -> u64 {
+pub(super) fn reference_limit(session: &Session) -> u64 {
     let setting: u64 = session.settings.number("build.memory-limit");
     let limit = setting.saturating_mul(2).max(LEAST);
     memory::total().map_or(limit, |total| total.min(limit))

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::tools::NoCuda;
 use kforge_project::toolchain::{self, Cuda};
 use kforge_project::workspace::lockfile::LockedWheel;
-use kforge_types::model::{Arch, CudaSpec, Language, Package, Reference, TorchSpec};
+use kforge_types::model::{Arch, CudaSpec, InputsFunction, Language, Package, Reference, TorchSpec};
 
 /// The CUDA release for packages without `[toolchain]`.
 pub const DEFAULT_CUDA: &str = "13.0";
@@ -26,10 +26,13 @@ pub fn has_torch_kernels(package: &Package) -> bool {
     package.kernels.iter().any(|kernel| kernel.language == Language::Torch)
 }
 
-/// Whether a package has a reference or kernel in PyTorch, or baselines that the PyTorch of this machine runs.
+/// Whether a package has a reference, a generator of inputs or a kernel in PyTorch, or baselines that the PyTorch of this machine runs.
 pub fn needs_torch(package: &Package) -> bool {
     has_torch_kernels(package)
-        || package.operators.iter().any(|operator| matches!(operator.reference, Reference::Torch { .. }))
+        || package.operators.iter().any(|operator| {
+            matches!(operator.reference, Reference::Torch { .. })
+                || operator.generate_inputs.as_ref().is_some_and(InputsFunction::needs_torch)
+        })
         || runs_baselines(package) && !matches!(package.toolchain.torch, Some(TorchSpec::Release(_)))
 }
 

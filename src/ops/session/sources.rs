@@ -164,7 +164,7 @@ pub(crate) fn find(
             }
             Reference::Builtin { .. } => None,
         };
-        let inputs = operator.generate_inputs.as_ref().map(|(file, _)| ("the generator of inputs", file));
+        let inputs = operator.generate_inputs.as_ref().map(|own| ("the generator of inputs", own.file()));
         let compare = operator.compare();
         let checks = compare.values().filter_map(|compare| match compare {
             Compare::Python(file, _) => Some(("the check", file)),

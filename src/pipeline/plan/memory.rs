@@ -13,7 +13,7 @@
 //! | oracle and verify on a device, of large products | if there is a device: its process too, and the largest matrix twice: in transfer and in the process |
 
 use kforge_numerics::reference::cost;
-use kforge_types::model::{Arch, Problem, Reference, Tensor};
+use kforge_types::model::{Arch, InputsFunction, Problem, Reference, Tensor};
 use kforge_types::record::params::{Compiler, VerifyParams};
 
 const MIB: u64 = 1 << 20;
@@ -60,8 +60,9 @@ fn mib(bytes: u64) -> u64 {
 /// Memory for the expected values of a problem, in MiB.
 pub fn oracle(problem: &Problem) -> u64 {
     // One process of PyTorch holds three sets of inputs and expected values, and copies of one.
-    let (process, sets) =
-        if matches!(problem.reference, Reference::Torch { .. }) { (TORCH, 4 * 2) } else { (PROCESS, 3 * 2) };
+    let in_torch = matches!(problem.reference, Reference::Torch { .. })
+        || problem.generate_inputs.as_ref().is_some_and(InputsFunction::needs_torch);
+    let (process, sets) = if in_torch { (TORCH, 4 * 2) } else { (PROCESS, 3 * 2) };
     let values = elements(problem).saturating_mul(F64 * sets);
     PROCESS + process + mib(values.saturating_add(stored(problem)))
 }

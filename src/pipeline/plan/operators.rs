@@ -87,7 +87,8 @@ type OwnFile<'a> = (&'a String, Runtime);
 
 /// The file with the function that makes the inputs of a problem; none if they are drawn or stored.
 fn generator(problem: &Problem) -> Option<OwnFile<'_>> {
-    problem.generate_inputs.as_ref().map(|(file, _)| (file, Runtime::Python))
+    let own = problem.generate_inputs.as_ref()?;
+    Some((own.file(), if own.needs_torch() { Runtime::Torch } else { Runtime::Python }))
 }
 
 impl Planner<'_> {

@@ -22,6 +22,7 @@ pub mod fit;
 pub mod imported;
 pub mod imported_tasks;
 pub mod kernel;
+pub mod kernelbench;
 pub mod step_text;
 pub mod markdown;
 pub mod messages;

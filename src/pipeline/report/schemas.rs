@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Report, candidates, difference, explanation, imported, imported_tasks, kernel, metadata, method, score};
+use super::{
+    Report, candidates, difference, explanation, imported, imported_tasks, kernel, kernelbench, metadata, method, score,
+};
 use crate::optimize::agents::Expected;
 use kforge_engine::evidence::Record;
 use kforge_numerics::reference;
@@ -12,7 +14,7 @@ use kforge_types::record::event::Event;
 use kforge_types::record::timing::BenchObserved;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 18] = [
+pub const NAMES: [&str; 19] = [
     "candidate",
     "correction",
     "diagnosis",
@@ -23,6 +25,7 @@ pub const NAMES: [&str; 18] = [
     "import",
     "import-tasks",
     "kernel",
+    "kernelbench",
     "lockfile",
     "manifest",
     "metadata",
@@ -48,6 +51,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "import" => schemars::schema_for!(imported::ImportDocument),
         "import-tasks" => schemars::schema_for!(imported_tasks::ImportTasksDocument),
         "kernel" => schemars::schema_for!(Vec<kernel::KernelDocument>),
+        "kernelbench" => schemars::schema_for!(kernelbench::KernelBenchScores),
         "lockfile" => lockfile::schema(),
         "metadata" => schemars::schema_for!(metadata::Metadata),
         "method" => schemars::schema_for!(method::MethodDocument),

@@ -99,7 +99,7 @@ pub struct ShapeSpeedup {
 }
 
 /// A baseline for one candidate.
-enum Against<'r> {
+pub(super) enum Against<'r> {
     /// Another kernel's report on the same target, or the candidate's own, and the variant, or none for its champions.
     Kernel(&'r TargetReport, Option<&'r str>),
     /// A baseline that the manifest declares, by its name.
@@ -225,7 +225,7 @@ fn listed(names: &BTreeSet<String>) -> String {
 }
 
 /// The baseline of a candidate, or why there is none.
-fn against<'r>(
+pub(super) fn against<'r>(
     package: &'r PackageReport,
     kernel: &'r KernelReport,
     target: &'r TargetReport,
@@ -253,7 +253,7 @@ fn against<'r>(
     }
 }
 
-fn candidate(
+pub(super) fn candidate(
     package: &PackageReport,
     kernel: &KernelReport,
     target: &TargetReport,
@@ -372,7 +372,7 @@ fn champion<'r>(target: &'r TargetReport, shape: &str) -> Option<&'r str> {
 }
 
 /// Whether a kernel is correct.
-fn correct(target: &TargetReport) -> Option<bool> {
+pub(super) fn correct(target: &TargetReport) -> Option<bool> {
     let of_champion = |s: &&super::document::ShapeReport| champion(target, &s.shape) == Some(&s.variant);
     let verdicts: Vec<&Verdict> = target.shapes.iter().filter(of_champion).map(|s| &s.verdict).collect();
     let (all, _, wrong) = target.variants;
@@ -411,11 +411,11 @@ fn shown(score: &Score) -> String {
     }
 }
 
-fn share((low, high): (f64, f64)) -> String {
+pub(super) fn share((low, high): (f64, f64)) -> String {
     if low == high { format!("{:.1} %", low * 100.0) } else { format!("{:.1} to {:.1} %", low * 100.0, high * 100.0) }
 }
 
-fn standing(correct: Option<bool>) -> &'static str {
+pub(super) fn standing(correct: Option<bool>) -> &'static str {
     match correct {
         Some(true) => "right",
         Some(false) => "wrong",
@@ -423,12 +423,12 @@ fn standing(correct: Option<bool>) -> &'static str {
     }
 }
 
-fn factor(value: Option<f64>) -> String {
+pub(super) fn factor(value: Option<f64>) -> String {
     value.map_or("unknown".into(), |v| format!("{v:.3}"))
 }
 
 /// An interval behind its value: ` [0.98, 1.05]`; empty without one.
-fn ends(interval: Option<(f64, f64)>) -> String {
+pub(super) fn ends(interval: Option<(f64, f64)>) -> String {
     interval.map_or(String::new(), |(low, high)| format!(" [{low:.3}, {high:.3}]"))
 }
 

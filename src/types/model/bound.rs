@@ -247,9 +247,43 @@ pub struct Problem {
     pub params: Vec<Param>,
     /// Where expected values come from.
     pub reference: Reference,
-    /// A seeded Python function that makes inputs that depend on each other: file and function.
+    /// The function that makes inputs that depend on each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub generate_inputs: Option<(String, String)>,
+    pub generate_inputs: Option<InputsFunction>,
+}
+
+/// A function of the package that makes inputs that depend on each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum InputsFunction {
+    /// A file and a function in it, which makes arrays of numpy from a seed.
+    Python(String, String),
+    /// One that makes tensors of PyTorch, whose generator of random numbers is seeded.
+    Torch {
+        /// A file and a function in it.
+        torch: (String, String),
+    },
+}
+
+impl InputsFunction {
+    /// The file.
+    pub fn file(&self) -> &String {
+        match self {
+            InputsFunction::Python(file, _) | InputsFunction::Torch { torch: (file, _) } => file,
+        }
+    }
+
+    /// The function.
+    pub fn function(&self) -> &String {
+        match self {
+            InputsFunction::Python(_, function) | InputsFunction::Torch { torch: (_, function) } => function,
+        }
+    }
+
+    /// Whether it needs PyTorch.
+    pub fn needs_torch(&self) -> bool {
+        matches!(self, InputsFunction::Torch { .. })
+    }
 }
 
 impl Problem {

@@ -39,7 +39,8 @@ mod validate;
 pub use agent::{Agent, Rounds};
 pub use baseline::Baseline;
 pub use bound::{
-    Arg, Buffer, Constant, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, StructField, Tensor,
+    Arg, Buffer, Constant, Init, InputsFunction, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar,
+    StructField, Tensor,
 };
 pub use dtype::DType;
 pub use generate::{Generate, GeneratedKernel, TemplateText};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::expr::Expr;
 use super::torch::TorchDecl;
-use super::{Compare, DType, Init, Place, Precision, Reference, Role, Scalar, Text, Tolerance};
+use super::{Compare, DType, Init, InputsFunction, Place, Precision, Reference, Role, Scalar, Text, Tolerance};
 use kforge_foundation::base::Diagnostic;
 
 /// A dtype, or a type of the operator that can be one of several dtypes.
@@ -161,8 +161,8 @@ pub struct Operator {
     pub torch: Option<Box<TorchDecl>>,
     /// Where the reference is stated, for errors from code that knows the reference.
     pub reference_place: Place,
-    /// The function that makes inputs that depend on each other: file and function.
-    pub generate_inputs: Option<(String, String)>,
+    /// The function that makes inputs that depend on each other.
+    pub generate_inputs: Option<InputsFunction>,
     /// The tolerance; none for `auto`.
     pub tolerance: Option<ToleranceDecl>,
     /// How precisely its kernels may compute, for a derived tolerance.

@@ -20,7 +20,7 @@ pub struct TorchCall {
     /// The constructor's arguments by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keywords: BTreeMap<String, Json>,
-    /// Values of constants at the top of the file.
+    /// Values of constants at the top of the file. `helpers.NAME` is one of the module `helpers`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, Json>,
     /// Maps parameters and buffers of the module to tensors of the operator, where the tensor's name is not that of the parameter with `.` as `_`. None: no

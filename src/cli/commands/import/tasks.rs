@@ -7,6 +7,7 @@ use crate::cli::args::{ImportTorchArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
+use kforge_ops::import::gpu_mode;
 use kforge_ops::import::tasks::{FindingKind, ImportedTasks, TaskOutcome, TaskResult, TasksRequest, kernelbench};
 use kforge_ops::import::traces::flashinfer_trace;
 use kforge_pipeline::report::imported_tasks::{
@@ -20,6 +21,7 @@ use kforge_types::record::FORMAT_VERSION;
 pub(super) enum Set {
     Kernelbench,
     FlashinferTrace,
+    GpuMode,
 }
 
 /// Runs the command.
@@ -42,6 +44,7 @@ pub(super) fn run(
     let done = match set {
         Set::Kernelbench => kernelbench(&context.session, &request, told)?,
         Set::FlashinferTrace => flashinfer_trace(&context.session, &request, told)?,
+        Set::GpuMode => gpu_mode::gpu_mode(&context.session, &request, told)?,
     };
     for file in &done.skipped {
         context.console.warn(&format!("`{}` is not imported: {}", file.path.display(), file.why));
@@ -101,6 +104,8 @@ fn summary(context: &Context, done: &ImportedTasks, verb: &str) {
         |kind: FindingKind| imported().filter(|task| task.findings.iter().any(|finding| finding.kind == kind)).count();
     let refused = done.tasks.iter().filter(|task| matches!(task.outcome, TaskOutcome::Refused(_))).count();
     let existing = done.tasks.iter().filter(|task| matches!(task.outcome, TaskOutcome::Exists)).count();
+    let without =
+        if done.set == gpu_mode::SET { "without some of their cases" } else { "without some of their workloads" };
     let parts = [
         (refused, "refused"),
         (existing, "left as they were"),
@@ -108,7 +113,7 @@ fn summary(context: &Context, done: &ImportedTasks, verb: &str) {
         (has(FindingKind::ConstantOutput), "with a constant result"),
         (has(FindingKind::BelowTolerance), "below the tolerance"),
         (has(FindingKind::TooLarge), "too large for a reference here at their own size"),
-        (has(FindingKind::Workload), "without some of their workloads"),
+        (has(FindingKind::Workload), without),
     ];
     let rest = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {n} {what}")).collect::<String>();
     console.status(verb, &format!("{}{rest}", count(imported().count() as u64, "task")));

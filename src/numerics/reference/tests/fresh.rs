@@ -8,7 +8,7 @@ use crate::reference::fresh::{FRESH, classes, numbers, private, seed};
 use crate::reference::generate::{DISTRIBUTIONS, inputs, tensor_values, trials};
 use crate::reference::oracle::expected;
 use crate::reference::values::Values;
-use kforge_types::model::{DType, Init, Problem, Reference, Role, Scalar, Tensor};
+use kforge_types::model::{DType, Init, InputsFunction, Problem, Reference, Role, Scalar, Tensor};
 use kforge_types::record::params::Trial;
 
 /// Random words that differ for each `n`.
@@ -151,7 +151,7 @@ fn classes_suit_problems() {
     assert_eq!(of("sum", vec![ints("x", Role::Input), row.clone()]), ["ties"], "a sum may overflow");
     let ranged = Tensor { init: Init::Range(0.0, 9.0), ..ints("x", Role::Input) };
     assert_eq!(of("max", vec![ranged, row]), [] as [&str; 0], "the operator says what its inputs are");
-    let own = Problem { generate_inputs: Some(("in.py".into(), "f".into())), ..rms_norm(3, 8) };
+    let own = Problem { generate_inputs: Some(InputsFunction::Python("in.py".into(), "f".into())), ..rms_norm(3, 8) };
     assert_eq!(classes(&own), [] as [&str; 0], "a function of the package knows no such distribution");
     assert!(!private(&own, 4, numbers(&own, random(1))[0]).distribution.is_empty());
 }

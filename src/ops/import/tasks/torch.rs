@@ -12,17 +12,17 @@ use kforge_project::workspace::join::EnclosingWorkspace;
 use kforge_project::workspace::lockfile::{LockedWheel, Lockfile};
 
 /// A PyTorch, and the Python that imports it.
-pub(super) struct TorchHere {
+pub(in crate::import) struct TorchHere {
     /// The interpreter.
-    pub(super) python: Python,
+    pub(in crate::import) python: Python,
     /// The tools by the names that references use.
-    pub(super) places: BTreeMap<String, PathBuf>,
+    pub(in crate::import) places: BTreeMap<String, PathBuf>,
 }
 
 impl TorchHere {
     /// The PyTorch of the system, or a release: its wheels are those of the lockfile of the packages' workspace or of the session's folder, or are resolved.
     /// Installs them if they are missing.
-    pub(super) fn find(session: &Session, release: Option<&str>, output: &Path) -> Result<Self, Error> {
+    pub(in crate::import) fn find(session: &Session, release: Option<&str>, output: &Path) -> Result<Self, Error> {
         let (named, path) = (session.settings.path("toolchain.python"), session.environment.path());
         let python = toolchain::python::find(named.as_deref(), path).map_err(Error::Toolchain)?;
         let Some(release) = release else {

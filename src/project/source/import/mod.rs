@@ -41,6 +41,7 @@ mod strides;
 mod structs;
 mod template;
 mod through;
+pub mod gpu_mode;
 pub mod tasks;
 pub mod traces;
 pub mod triton;

@@ -107,7 +107,7 @@ impl Reader<'_> {
             operator.reference = reference;
             operator.torch = torch.map(Box::new);
         }
-        operator.generate_inputs = self.text(table, "generate_inputs").and_then(|t| self.function(&t, &[".py"]));
+        operator.generate_inputs = table.get("generate_inputs").and_then(|value| self.inputs_function(value));
         if let Some(value) = table.get("tolerance") {
             let (tolerance, keys) = self.tolerance(value);
             operator.tolerance = tolerance;

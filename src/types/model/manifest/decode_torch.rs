@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::read::{Reader, not_finite};
 use crate::model::Text;
-use crate::model::bound::Reference;
+use crate::model::bound::{InputsFunction, Reference};
 use crate::model::expr::{Expr, Want};
 use crate::model::package::{Inheritable, numbers};
 use crate::model::target::TorchSpec;
@@ -20,6 +20,21 @@ impl Reader<'_> {
         call.keeps_casts = self.text(table, "casts").is_some_and(|word| word.value == "keep");
         let (file, function) = self.text(table, "torch").and_then(|text| self.function(&text, &[".py"]))?;
         Some((Reference::Torch { file, function, call: Box::new(call) }, decl))
+    }
+
+    /// `"file.py::function"`, or `{ torch = "file.py::function" }`.
+    pub(super) fn inputs_function(&mut self, value: &Spanned<DeValue<'_>>) -> Option<InputsFunction> {
+        match value.get_ref().as_table() {
+            Some(table) => {
+                let text = self.text(table, "torch")?;
+                Some(InputsFunction::Torch { torch: self.function(&text, &[".py"])? })
+            }
+            None => {
+                let text = self.string(value)?;
+                let (file, function) = self.function(&text, &[".py"])?;
+                Some(InputsFunction::Python(file, function))
+            }
+        }
     }
 
     /// How a module or function is called.

@@ -204,7 +204,11 @@ macro_rules! torch_call_fields {
                 Ty::Any(&[Ty::List(&TORCH_VALUE), Ty::Map("argument", &TORCH_VALUE)]),
                 "the arguments of the module's constructor, in order or by name",
             ),
-            opt("constants", Ty::Map("constant", &TORCH_VALUE), "values of constants at the top of the file"),
+            opt(
+                "constants",
+                Ty::Map("constant", &TORCH_VALUE),
+                "values of constants at the top of the file; for a reference also `helpers.NAME`, a constant of a module that is imported",
+            ),
             opt(
                 "state",
                 Ty::Map("parameter or buffer", &Ty::Any(&[NAME, Ty::Bool])),
@@ -234,6 +238,12 @@ static TORCH_REFERENCE: Spec = Spec {
             "whether casts to floats below float64 are taken as casts to float64; default double",
         ),
     ),
+    rest: None,
+};
+
+static TORCH_INPUTS: Spec = Spec {
+    doc: "A function that makes inputs with PyTorch.",
+    fields: &[req("torch", FUNCTION, "the function, called with dims and params in a table, and with the device")],
     rest: None,
 };
 
@@ -360,7 +370,11 @@ pub(super) static OPERATOR: Spec = Spec {
             ]),
             "where expected values come from",
         ),
-        opt("generate_inputs", FUNCTION, "a seeded function that generates inputs that depend on each other"),
+        opt(
+            "generate_inputs",
+            Ty::Any(&[FUNCTION, Ty::Table(&TORCH_INPUTS)]),
+            "a seeded function that generates inputs that depend on each other",
+        ),
         opt("tolerance", TOLERANCES, "how far results may lie from the reference; default derived"),
         opt("precision", Ty::Table(&PRECISION), "how precisely kernels may compute, for a derived tolerance"),
         opt("compare", Ty::Any(&[COMPARE_WORD, Ty::Table(&COMPARE)]), "how results are compared"),

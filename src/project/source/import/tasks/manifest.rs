@@ -170,7 +170,7 @@ fn origin(origin: &Origin) -> String {
 }
 
 /// The operator's name.
-fn operator_name(name: &str) -> String {
+pub(in crate::source::import) fn operator_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let plain = plain.trim_matches('_');
     if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain.to_string() } else { format!("task_{plain}") }

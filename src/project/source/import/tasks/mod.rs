@@ -12,4 +12,5 @@ mod tests;
 
 pub use facts::{Constant, Refusal, TaskAnswer, TaskFacts, TaskSource};
 pub use findings::{Finding, FindingKind, too_large};
+pub(in crate::source::import) use manifest::operator_name;
 pub use manifest::{ImportedShape, ImportedTask, Origin, TaskRequest, write_task};

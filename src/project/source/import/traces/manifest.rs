@@ -93,8 +93,12 @@ pub fn write_definition(request: &DefinitionRequest<'_>) -> Result<ImportedDefin
     if !derived.is_empty() {
         let _ = writeln!(out, "derived = {{ {} }}", derived.join(", "));
     }
-    tensors(definition, &mut out, &mut findings)?;
+    let generator = generator(request);
+    tensors(definition, generator.is_some(), &mut out, &mut findings)?;
     let _ = writeln!(out, "reference = {{ torch = {}{} }}", text(&format!("{}::run", request.file)), renamed(request)?);
+    if let Some(function) = generator {
+        let _ = writeln!(out, "generate_inputs = {{ torch = {} }}", text(&format!("{}::{function}", request.file)));
+    }
     let floats = definition.outputs.iter().any(|(_, spec)| dtype("", spec).is_ok_and(is_float));
     if floats {
         let _ = writeln!(out, "tolerance = {TOLERANCE}");
@@ -103,7 +107,7 @@ pub fn write_definition(request: &DefinitionRequest<'_>) -> Result<ImportedDefin
             findings.push(Finding { kind: FindingKind::Tolerance, message, line: None });
         }
     }
-    for constraint in &definition.constraints {
+    for constraint in definition.constraints.iter().filter(|_| generator.is_none()) {
         let message = format!("inputs that are drawn need not satisfy `{}`", one_line(constraint));
         findings.push(Finding { kind: FindingKind::Inputs, message, line: None });
     }
@@ -111,7 +115,7 @@ pub fn write_definition(request: &DefinitionRequest<'_>) -> Result<ImportedDefin
     let mut shapes: Vec<(String, Vec<(String, i64)>)> = vec![];
     let (mut first, mut known) = (None, BTreeSet::new());
     for workload in &request.parts.workloads {
-        match shape(request, workload, floats, &mut known) {
+        match shape(request, workload, (floats, generator), &mut known) {
             Ok((bound, dims)) => {
                 let _ = writeln!(out, "{} = {{ {bound} }}", workload.uuid);
                 shapes.push((workload.uuid.clone(), dims));
@@ -220,8 +224,22 @@ fn words(expression: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| part.starts_with(|c: char| c.is_alphabetic() || c == '_'))
 }
 
-/// The inputs, params and outputs.
-fn tensors(definition: &Definition, out: &mut String, findings: &mut Vec<Finding>) -> Result<(), Malformed> {
+/// The function of the reference that makes the inputs, if a workload asks for it and the reference defines it.
+fn generator<'a>(request: &DefinitionRequest<'a>) -> Option<&'a str> {
+    let definition = &request.parts.definition;
+    let asks = |workload: &Workload| workload.inputs.iter().any(|(_, from)| *from == InputFrom::Custom);
+    let function = definition.makes_inputs.as_deref().filter(|_| request.parts.workloads.iter().any(asks))?;
+    let arguments = (request.arguments)(&definition.reference, function)?;
+    (arguments.len() == 2).then_some(function)
+}
+
+/// The inputs, params and outputs. Where a function makes the inputs, nothing is said of how they are drawn.
+fn tensors(
+    definition: &Definition,
+    are_made: bool,
+    out: &mut String,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Malformed> {
     let mut drawn: Vec<String> = vec![];
     for (name, spec) in &definition.inputs {
         let dtype = dtype(&format!("inputs.{name}"), spec)?;
@@ -230,6 +248,7 @@ fn tensors(definition: &Definition, out: &mut String, findings: &mut Vec<Finding
             continue;
         };
         let init = match dtype {
+            _ if are_made => String::new(),
             "bool" => String::new(),
             "i8" => ", init = { range = [-128, 127] }".into(),
             _ if is_float(dtype) => ", init = \"normal\"".into(),
@@ -250,7 +269,7 @@ fn tensors(definition: &Definition, out: &mut String, findings: &mut Vec<Finding
         );
         findings.push(Finding { kind: FindingKind::Inputs, message, line: None });
     }
-    if definition.op_type.as_deref() == Some("sampling") {
+    if definition.op_type.as_deref() == Some("sampling") && !are_made {
         let message = "the evaluator draws probabilities for operators of the type `sampling`, and kforge draws normal numbers: state another `init`".to_string();
         findings.push(Finding { kind: FindingKind::Inputs, message, line: None });
     }
@@ -309,7 +328,7 @@ fn is_float(dtype: &str) -> bool {
 fn shape(
     request: &DefinitionRequest<'_>,
     workload: &Workload,
-    floats: bool,
+    (floats, generator): (bool, Option<&str>),
     known: &mut BTreeSet<String>,
 ) -> Result<(String, Vec<(String, i64)>), Malformed> {
     let definition = &request.parts.definition;
@@ -330,6 +349,12 @@ fn shape(
         let Some(spec) = definition.input(name) else { continue };
         let field = format!("inputs.{name}");
         match (from, &spec.shape) {
+            (InputFrom::Custom, Some(_)) if generator.is_some() => {}
+            (InputFrom::Random | InputFrom::Safetensors { .. }, Some(_)) if generator.is_some() => {
+                let by = generator.unwrap_or_default();
+                let message = format!("is not `custom`, and `{}` makes all inputs of other workloads", one_line(by));
+                return Err(Malformed::new(format!("{field}.type"), message));
+            }
             (InputFrom::Random, Some(_)) => {}
             (InputFrom::Scalar(value), None) => bound.push(format!("{name} = {}", scalar(&field, spec, value)?)),
             (InputFrom::Safetensors { path, key }, Some(extents)) => {
@@ -344,10 +369,17 @@ fn shape(
             (InputFrom::Safetensors { .. }, None) => {
                 return Err(Malformed::new(format!("{field}.type"), "is `safetensors` for a number"));
             }
-            (InputFrom::Custom, _) => {
-                let by = definition.makes_inputs.as_deref().unwrap_or("a function");
-                let message =
-                    format!("is `custom`: `{}` makes it, and kforge runs nothing of the dataset", one_line(by));
+            (InputFrom::Custom, shape) => {
+                let message = match (&definition.makes_inputs, shape) {
+                    (None, _) => "is `custom`, and the definition states no `custom_inputs_entrypoint`".to_string(),
+                    (Some(by), None) => {
+                        format!("is `custom` for a number, which only a call of `{}` shows", one_line(by))
+                    }
+                    (Some(by), Some(_)) => {
+                        let by = one_line(by);
+                        format!("is `custom`, and the reference defines no function `{by}` with two arguments")
+                    }
+                };
                 return Err(Malformed::new(format!("{field}.type"), message));
             }
             (InputFrom::Random, None) => {

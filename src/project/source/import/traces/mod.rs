@@ -8,7 +8,7 @@
 //! | a workload | a shape with the role `bench`, named by its uuid |
 //! | inputs that are `random`, `scalar` | drawn; bound by the shape |
 //! | inputs that are `safetensors` | the tensor of the file, at that shape |
-//! | inputs that are `custom` | the workload is left out, with the reason |
+//! | inputs that are `custom` | made by the definition's own function, when the package is built |
 //! | the tolerance of a workload | that of its shape |
 //! | a solution in Python or Triton that returns its outputs | a baseline |
 //! | a solution that kforge exported | a kernel |

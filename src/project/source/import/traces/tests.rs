@@ -107,6 +107,67 @@ fn refused(edit: impl Fn(&mut Value)) -> String {
     write(&dataset(&definition, &line(workload("a-1")), &[])).unwrap_err()
 }
 
+/// The definition with a function that makes inputs, and a workload that asks for it.
+fn custom() -> (Value, Value) {
+    let mut definition = gemm();
+    let reference = format!("def draw(axes, device):\n    return {{}}\n\n\n{}", gemm()["reference"].as_str().unwrap());
+    definition["reference"] = reference.into();
+    definition["custom_inputs_entrypoint"] = "draw".into();
+    let mut own = workload("a");
+    own["inputs"]["A"] = json!({ "type": "custom" });
+    own["inputs"]["B"] = json!({ "type": "custom" });
+    (definition, own)
+}
+
+#[test]
+fn the_function_of_a_definition_makes_inputs_that_are_custom() {
+    let (mut definition, own) = custom();
+    definition["constraints"] = json!(["M < N"]);
+    let done = written(&dataset(&definition, &line(own), &[]));
+    for line in [
+        "generate_inputs = { torch = \"ref.py::draw\" }",
+        "inputs.A = { dtype = \"f16\", shape = [\"M\", \"K\"] }",
+        "a = { M = 16, N = 32, alpha = 2.0, role = \"bench\" }",
+    ] {
+        assert!(done.text.lines().any(|own| own == line), "no {line}: {}", done.text);
+    }
+    // How they are drawn, and under which conditions, is the function's own matter.
+    assert!(done.findings.iter().all(|finding| finding.kind != FindingKind::Inputs), "{:?}", done.findings);
+    // Without such a workload nothing is made.
+    let (definition, _) = custom();
+    let done = written(&dataset(&definition, &line(workload("a")), &[]));
+    assert!(!done.text.contains("generate_inputs") && done.text.contains("init = \"normal\""), "{}", done.text);
+}
+
+#[test]
+fn workloads_with_custom_inputs_that_cannot_be_made_are_left_out_with_the_reason() {
+    let (definition, own) = custom();
+    let left_out = |definition: &Value, workloads: &[Value]| {
+        let lines: String = workloads.iter().map(|one| line(one.clone())).collect();
+        match write(&dataset(definition, &lines, &[])) {
+            Err(why) => why,
+            Ok(done) => done.findings.iter().map(|finding| finding.message.clone()).collect(),
+        }
+    };
+    let mut nameless = definition.clone();
+    nameless["custom_inputs_entrypoint"] = Value::Null;
+    let said = left_out(&nameless, std::slice::from_ref(&own));
+    assert!(
+        said.contains("`inputs.A.type` is `custom`, and the definition states no `custom_inputs_entrypoint`"),
+        "{said}"
+    );
+    let mut missing = definition.clone();
+    missing["custom_inputs_entrypoint"] = "other".into();
+    let said = left_out(&missing, std::slice::from_ref(&own));
+    assert!(said.contains("the reference defines no function `other` with two arguments"), "{said}");
+    let mut number = own.clone();
+    number["inputs"]["alpha"] = json!({ "type": "custom" });
+    let said = left_out(&definition, &[number]);
+    assert!(said.contains("`inputs.alpha.type` is `custom` for a number, which only a call of `draw` shows"), "{said}");
+    let said = left_out(&definition, &[own, workload("b")]);
+    assert!(said.contains("the workload `b` is left out: `inputs.A.type` is not `custom`"), "{said}");
+}
+
 #[test]
 fn a_definition_becomes_an_operator_with_a_shape_for_each_workload() {
     let lines = line(workload("0f3c-1")) + "\n" + &line(workload("b"));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::package;
 use crate::model::bound::{Fill, StructField};
 use crate::model::{
-    Arch, Arg, Axis, Compare, Compiler, Constant, CudaSpec, DType, Init, KernelLaunch, Launch, Metric, Nonfinite,
-    Package, Reference, Sanitizer, Scalar, Select, ShapeRole, TypeChoice, Variant,
+    Arch, Arg, Axis, Compare, Compiler, Constant, CudaSpec, DType, Init, InputsFunction, KernelLaunch, Launch, Metric,
+    Nonfinite, Package, Reference, Sanitizer, Scalar, Select, ShapeRole, TypeChoice, Variant,
 };
 
 const EVERYTHING: &str = include_str!("everything.toml");
@@ -61,7 +61,7 @@ fn operators_bind_derived_dims_strides_inits_and_params() {
     let values = |shape| mix.bind(choice, shape).unwrap().params.iter().map(|p| p.value).collect::<Vec<_>>();
     assert_eq!(values(small), [Scalar::Float(1e-6), Scalar::Float(0.125), Scalar::Bool(true), Scalar::Int(8)]);
     assert_eq!(values(large)[2..], [Scalar::Bool(false), Scalar::Int(8_589_934_592)]);
-    assert_eq!(problem.generate_inputs, Some(("ref.py".into(), "inputs".into())));
+    assert_eq!(problem.generate_inputs, Some(InputsFunction::Python("ref.py".into(), "inputs".into())));
     assert_eq!(mix.flops(choice, small).unwrap(), Some(2.0 * 2.0 * 4.0 * 64.0 * 6.0));
     assert_eq!((mix.flops_min(choice, small).unwrap(), mix.bytes(choice, small).unwrap()), (Some(512.0), Some(1024.0)));
     assert_eq!(mix.shape("hidden").unwrap().role, ShapeRole::Holdout);

@@ -17,7 +17,7 @@ fn with(reference: &str, lines: &str) -> String {
 #[test]
 fn the_values_of_a_call_are_those_of_the_shape() {
     let text = with(
-        ", init = [\"n\", 2.5, true, [\"half\", 3], \"'relu'\", inf], constants = { N = \"2 * n\", shape = [\"n\"] }, \
+        ", init = [\"n\", 2.5, true, [\"half\", 3], \"'relu'\", inf], constants = { N = \"2 * n\", \"sub.helpers.K\" = 3, shape = [\"n\"] }, \
          state = { \"fc.weight\" = \"w\", \"fc.count\" = false }, names = { hidden = \"x\", scale = \"eps\" }, mode = \"train\", casts = \"keep\"",
         "",
     );
@@ -34,7 +34,10 @@ fn the_values_of_a_call_are_those_of_the_shape() {
         call.init,
         [json!(100), json!(2.5), json!(true), json!([50, 3]), json!({ "text": "relu" }), json!({ "float": "inf" })]
     );
-    assert_eq!(call.constants, [("N".into(), json!(200)), ("shape".into(), json!([100]))].into());
+    assert_eq!(
+        call.constants,
+        [("N".into(), json!(200)), ("shape".into(), json!([100])), ("sub.helpers.K".into(), json!(3))].into()
+    );
     assert_eq!(call.state, [("fc.weight".into(), Some("w".into())), ("fc.count".into(), None)].into());
     assert_eq!(call.names, [("hidden".into(), "x".into()), ("scale".into(), "eps".into())].into());
     assert!(call.train && call.keeps_casts);

@@ -44,6 +44,7 @@ struct Made {
     axes: Vec<(String, Option<u64>)>,
     inputs: Vec<String>,
     uuids: Vec<String>,
+    is_custom: bool,
 }
 
 fn made() -> impl Strategy<Value = Made> {
@@ -51,8 +52,9 @@ fn made() -> impl Strategy<Value = Made> {
         prop::collection::btree_set(name(), 3..8).prop_map(|all| all.into_iter().collect::<Vec<_>>()).prop_shuffle();
     let uuids = prop::collection::btree_set("[a-z0-9]{1,8}-[0-9]{1,4}", 1..4);
     let kinds = prop::collection::vec(prop::option::of(0u64..10_000), 8);
-    (names, uuids, kinds, anything(), anything(), any::<bool>(), 0..3usize).prop_map(
-        |(names, uuids, kinds, extra, other, wide, blanks)| {
+    let ways = (any::<bool>(), any::<bool>(), 0..3usize);
+    (names, uuids, kinds, anything(), anything(), ways).prop_map(
+        |(names, uuids, kinds, extra, other, (wide, is_custom, blanks))| {
             let (tensors, axes) = names.split_at(names.len() / 2);
             let axes: Vec<(String, Option<u64>)> = axes.iter().cloned().zip(kinds).collect();
             let (output, inputs) = tensors.split_last().unwrap();
@@ -67,7 +69,11 @@ fn made() -> impl Strategy<Value = Made> {
             };
             let shape: Vec<&str> = axes.iter().map(|(name, _)| name.as_str()).collect();
             let spec = format!("{{\"dtype\": \"float32\", \"shape\": {}, \"x-more\": {extra}}}", json!(shape));
-            let run = format!("def run({}):\n    return 1\n", inputs.join(", "));
+            let run = format!(
+                "def draw(axes, device):\n    return {{}}\n\n\ndef run({}):\n    return 1\n",
+                inputs.join(", ")
+            );
+            let draw = json!(is_custom.then_some("draw")).to_string();
             let map = |names: &[String]| {
                 object(&names.iter().map(|name| (name.clone(), spec.clone())).collect::<Vec<_>>(), wide)
             };
@@ -79,6 +85,7 @@ fn made() -> impl Strategy<Value = Made> {
                     ("inputs".into(), map(&inputs)),
                     ("reference".into(), json!(run).to_string()),
                     ("axes".into(), object(&axes.iter().map(of_axis).collect::<Vec<_>>(), wide)),
+                    ("custom_inputs_entrypoint".into(), draw),
                     unread("x-last"),
                 ],
                 wide,
@@ -88,8 +95,9 @@ fn made() -> impl Strategy<Value = Made> {
                 .filter(|(_, value)| value.is_none())
                 .map(|(name, _)| (name.clone(), "7".to_string()))
                 .collect();
+            let kind = if is_custom { "custom" } else { "random" };
             let random: Vec<(String, String)> =
-                inputs.iter().map(|name| (name.clone(), format!("{{\"type\": \"random\", \"x\": {other}}}"))).collect();
+                inputs.iter().map(|name| (name.clone(), format!("{{\"type\": \"{kind}\", \"x\": {other}}}"))).collect();
             let line = |uuid: &String, rest: &str| {
                 let workload = object(
                     &[
@@ -122,7 +130,7 @@ fn made() -> impl Strategy<Value = Made> {
                 ],
                 wide,
             );
-            Made { definition, workloads, traces, solution, axes, inputs, uuids }
+            Made { definition, workloads, traces, solution, axes, inputs, uuids, is_custom }
         },
     )
 }
@@ -160,6 +168,9 @@ proptest! {
         prop_assert_eq!(inputs, made.inputs);
         let uuids: Vec<String> = parts.workloads.iter().map(|workload| workload.uuid.clone()).collect();
         prop_assert_eq!((parts.traces, uuids), (made.uuids.len(), made.uuids));
+        prop_assert_eq!(parts.definition.makes_inputs.as_deref(), made.is_custom.then_some("draw"));
+        let from = if made.is_custom { InputFrom::Custom } else { InputFrom::Random };
+        prop_assert!(parts.workloads.iter().flat_map(|workload| &workload.inputs).all(|(_, own)| *own == from));
         prop_assert_eq!(&parts.solutions[0].1.sources[0].1, "// \u{e9}\n");
     }
 
