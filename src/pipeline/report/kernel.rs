@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::baselines::{self, BaselineReport};
+use super::calls::{self, CallsReport};
 use super::choice::{self, Choice, Chosen, Rival};
 use super::failure::FailureReport;
 use super::not_built::NotBuiltReport;
@@ -66,6 +67,9 @@ pub struct SeatDocument {
     /// Baselines beside its champions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<BaselineReport>,
+    /// Call times of its champions, if the kernel is in PyTorch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallsReport>,
     /// The observations of devices that its results rest on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<ObservedReport>,
@@ -230,6 +234,9 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
                 let shows = format!("`kforge report -p {package} --kernel {name} --target {}` shows more", seat.target);
                 let _ = writeln!(out, "  {DIM}{shows}{DIM:#}");
             }
+            for line in calls::lines(&seat.calls) {
+                let _ = writeln!(out, "  {line}");
+            }
             for line in baselines::lines(&seat.baselines) {
                 let _ = writeln!(out, "  {line}");
             }
@@ -309,6 +316,7 @@ mod tests {
             last_failures: vec![],
             not_built: None,
             baselines: vec![],
+            calls: vec![],
             observed: vec![],
             reads: reads.clone(),
         };

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::document::Report;
 use super::duration::duration;
 use super::text::{ACCEPTED, facts, host_launched, observed};
-use super::{baselines, legend, provenance, rounds_text};
+use super::{baselines, calls, legend, provenance, rounds_text};
 use jiff::Timestamp;
 use kforge_foundation::base::{self, unhidden};
 use kforge_types::record::observation::witness;
@@ -183,6 +183,15 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
         for (kernel, target) in targets() {
             for baseline in &target.baselines {
                 let cells = baseline.cells().map(|text| cell(&text)).join(" | ");
+                let _ = writeln!(out, "| {} | {} | {cells} |", cell(&kernel.name), cell(&target.target));
+            }
+        }
+        if targets().any(|(_, t)| !t.calls.is_empty()) {
+            table(&mut out, &format!("kernel | target | {}", calls::COLUMNS));
+        }
+        for (kernel, target) in targets() {
+            for call in &target.calls {
+                let cells = call.cells().map(|text| cell(&text)).join(" | ");
                 let _ = writeln!(out, "| {} | {} | {cells} |", cell(&kernel.name), cell(&target.target));
             }
         }
