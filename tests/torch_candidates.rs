@@ -28,6 +28,8 @@ struct Expected {
     reason: BTreeMap<String, String>,
     cheat: BTreeMap<String, String>,
     honest: BTreeMap<String, Honest>,
+    /// Regular expressions for verdicts, by kernel.
+    timed: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -209,12 +211,18 @@ fn every_kernel_of_the_suite_has_an_expectation() {
     };
     assert_eq!(folders("cheats"), expected.cheat.keys().cloned().collect());
     assert_eq!(folders("honest"), expected.honest.keys().cloned().collect());
+    assert_eq!(folders("timed"), expected.timed.keys().cloned().collect());
+    expected.timed.values().for_each(|words| drop(regex::Regex::new(words).unwrap()));
     assert!(expected.cheat.len() >= 30 && expected.honest.len() >= 15);
     let used: BTreeSet<&String> = expected.cheat.values().collect();
     assert_eq!(used, expected.reason.keys().collect());
     expected.reason.values().for_each(|words| drop(regex::Regex::new(words).unwrap()));
-    for (of, name) in
-        expected.cheat.keys().map(|name| ("cheats", name)).chain(expected.honest.keys().map(|name| ("honest", name)))
+    for (of, name) in expected
+        .cheat
+        .keys()
+        .map(|name| ("cheats", name))
+        .chain(expected.honest.keys().map(|name| ("honest", name)))
+        .chain(expected.timed.keys().map(|name| ("timed", name)))
     {
         let text = fs::read_to_string(suite().join(of).join(name).join("kernel.py")).unwrap();
         assert!(text.starts_with("# ") && text.lines().next().unwrap().ends_with('.'), "{name} says what it does");
@@ -315,6 +323,73 @@ fn the_processor_in_the_place_of_a_device_accepts_every_honest_module() {
     }
     let again = lab.run(&["build", "--message-format", "json"]);
     assert_eq!(again.executed("verify"), 0, "{}", again.said);
+}
+
+/// Declares every shape as one that is timed.
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn benched(lab: &Lab) {
+    let manifest = fs::read_to_string(lab.path("kernel.toml")).unwrap();
+    let timed = regex::Regex::new(r"(?m)^(shapes\.small = \{.*) \}$").unwrap();
+    fs::write(lab.path("kernel.toml"), timed.replace_all(&manifest, r#"$1, role = "bench" }"#).as_ref()).unwrap();
+}
+
+#[test]
+#[ignore = "second tier: many processes with PyTorch; needs the network once"]
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn calls_are_timed_where_the_processor_stands_in_for_a_device_and_their_outputs_compared() {
+    let kernels = [
+        ("eager", "linear", "ModelNew", ""),
+        ("running_statistics", "batch_norm", "ModelNew", ""),
+        ("counts", "positive", "ModelNew", ""),
+        ("one_number", "total", "total", ""),
+        ("own_buffer", "linear", "ModelNew", ""),
+    ];
+    let expected = expected();
+    let kernels = kernels.map(|(name, operator, _, more)| (name, operator, &*expected.honest[name].function, more));
+    let Some((lab, _place)) = Lab::new("honest", &kernels).on_a_device() else { return };
+    benched(&lab);
+    let ran = lab.run(&["build", "--message-format", "json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.said);
+    assert_eq!(ran.executed("calls"), kernels.len(), "{}", ran.said);
+    let report = lab.report();
+    for kernel in report["packages"][0]["kernels"].as_array().unwrap() {
+        let target = &kernel["targets"][0];
+        assert_eq!(target["shapes"][0]["confirmed"], true, "{target}");
+        let [calls] = &target["calls"].as_array().unwrap()[..] else { panic!("{target}") };
+        let of = |name: &str| calls[name].as_f64().unwrap_or_default();
+        assert!(of("calls") >= 12.0 && of("compared") >= 5.0 && of("compared") <= of("calls"), "{calls}");
+        assert!(of("call_ns") > 0.0 && of("hand_over_ns") > 0.0, "{calls}");
+        let [low, high] = [0, 1].map(|at| calls["interval"][at].as_f64().unwrap());
+        assert!(low <= of("call_ns") && of("call_ns") <= high, "{calls}");
+    }
+    let said = lab.run(&["report"]).said;
+    assert!(said.contains("small  call ") && said.contains(" of it; "), "{said}");
+    let explained = lab.run(&["explain", "eager"]).said;
+    assert!(explained.contains("small  call "), "{explained}");
+    assert_eq!(lab.run(&["build", "--message-format", "json"]).executed("calls"), 0);
+}
+
+#[test]
+#[ignore = "second tier: many processes with PyTorch; needs the network once"]
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn what_cheats_only_when_its_calls_are_timed_is_refused_for_its_reason() {
+    let expected = expected();
+    let kernels: Vec<_> = expected.timed.keys().map(|name| (name.as_str(), "linear", "ModelNew", "")).collect();
+    let Some((lab, _place)) = Lab::new("timed", &kernels).on_a_device() else { return };
+    let verified = lab.run(&["verify"]);
+    assert_eq!(verified.code, Some(0), "a verification sees nothing: {}", verified.said);
+    benched(&lab);
+    let ran = lab.run(&["build", "--keep-going"]);
+    assert_eq!(ran.code, Some(100), "{}", ran.said);
+    let found = lab.shapes();
+    let mut missed = vec![];
+    for (name, words) in &expected.timed {
+        let verdict = &found[name][0]["verdict"];
+        if !verdict["fail"].as_str().is_some_and(|text| regex::Regex::new(words).unwrap().is_match(text)) {
+            missed.push(format!("{name}: expected `{words}`, found {verdict}"));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
 #[test]

@@ -33,11 +33,13 @@ pub mod driver;
 pub mod examined;
 mod files;
 mod portable;
+mod seal;
 mod table;
 
 pub use addresses::fix_addresses;
 pub use attempts::{candidate_thread, watch};
 pub use portable::PortableConfinement;
+pub use seal::{filters, seal};
 pub use table::attempt;
 
 use kforge_foundation::process::Limits;

@@ -6,6 +6,7 @@
 //! code that was planned later could have been chosen by somebody who saw what an earlier candidate reported of these inputs. A draw never leaves its process,
 //! except as the seed in an observation.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -198,9 +199,71 @@ impl FreshTrials {
     }
 }
 
+/// The trial of one timed call, and the number that was drawn for it: of the distribution of one of the first two fixed trials, or of a stress class. No other
+/// call has its inputs, and no other process can know them.
+///
+/// # Errors
+/// The system gives no random numbers.
+pub fn of_call(params: &VerifyParams, trial: u32, stressed: bool) -> Result<(Trial, u64), Response> {
+    let random = [drawn()?, drawn()?, drawn()?, drawn()?];
+    let numbers = match stressed {
+        true => fresh::stress_number(&params.problem, random),
+        false => fresh::timed_numbers(&params.trials, random),
+    };
+    let number = numbers.get(trial as usize % numbers.len().max(1)).copied();
+    let number = number.ok_or_else(|| failed("a problem without trials has no inputs"))?;
+    Ok((fresh::private(&params.problem, trial, number), number))
+}
+
+/// This many of `of` positions, by chance.
+///
+/// # Errors
+/// The system gives no random numbers.
+pub fn chosen(of: usize, many: usize) -> Result<BTreeSet<usize>, Response> {
+    let mut left: Vec<usize> = (0..of).collect();
+    let mut all = BTreeSet::new();
+    while all.len() < many.min(of) {
+        all.insert(left.swap_remove(drawn()? as usize % left.len()));
+    }
+    Ok(all)
+}
+
+fn drawn() -> Result<u64, Response> {
+    getrandom::u64().map_err(|e| failed(format!("cannot draw a trial: {e}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_types::model::{DType, Reference, Role, Tensor};
+    use kforge_types::record::testing::verification;
+
+    #[test]
+    fn positions_are_chosen_once_each() {
+        let all = chosen(9, 5).unwrap();
+        assert!(all.len() == 5 && all.iter().all(|at| *at < 9), "{all:?}");
+        assert_eq!(chosen(3, 7).unwrap(), [0, 1, 2].into());
+        let many: BTreeSet<BTreeSet<usize>> = (0..40).map(|_| chosen(20, 3).unwrap()).collect();
+        assert!(many.len() > 10, "{many:?}");
+    }
+
+    #[test]
+    fn each_timed_call_has_inputs_of_its_own_distribution_and_seed() {
+        let tensor = |name: &str, role| Tensor::dense(name, role, DType::F32, &[8]);
+        let tensors = vec![tensor("x", Role::Input), tensor("y", Role::Output)];
+        let problem = Problem::of(tensors, Reference::builtin("sum", &[]));
+        let trial = |trial, distribution: &str| Trial { trial, seed: 1, distribution: distribution.into() };
+        let trials = vec![trial(0, "normal"), trial(1, "wide"), trial(2, "large")];
+        let params = VerifyParams { trials, ..verification("sm_90a", problem) };
+        let calls: Vec<(Trial, u64)> = (3..13).map(|at| of_call(&params, at, false).unwrap()).collect();
+        let seeds: BTreeSet<u64> = calls.iter().map(|(trial, _)| trial.seed).collect();
+        let names: BTreeSet<&str> = calls.iter().map(|(trial, _)| &*trial.distribution).collect();
+        assert_eq!((seeds.len(), names), (10, ["normal", "wide"].into()));
+        // An overlay repeats a call by its number.
+        assert!(calls.iter().all(|(trial, number)| fresh::private(&params.problem, trial.trial, *number) == *trial));
+        let (stressed, _) = of_call(&params, 3, true).unwrap();
+        assert!(fresh::STRESS.contains(&&*stressed.distribution), "{stressed:?}");
+    }
 
     #[test]
     fn a_reason_is_what_the_reference_reported() {

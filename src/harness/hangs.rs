@@ -14,6 +14,7 @@ use super::message::Response;
 use super::task::Task;
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
+use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::profile::ProfileObserved;
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
 use kforge_types::record::{StepKind, Unknown, Verdict, VerifyObservation};
@@ -67,6 +68,11 @@ impl Task {
                 self.write_document("observation", &VerifyObservation { not_launched: Some(why.clone()), ..begun })
             }
             StepKind::Bench => self.write_document("observation", &BenchObserved::default()),
+            StepKind::Calls => {
+                let begun = VerifyObservation::begun(false, 0, String::new());
+                let compared = VerifyObservation { not_launched: Some(why.clone()), ..begun };
+                self.write_document("observation", &CallsObserved::begun(compared))
+            }
             StepKind::Pairs => self.write_document("observation", &PairsObserved::default()),
             StepKind::Profile => {
                 let seen = ProfileObserved { absent: Some(unknown.clone()), ..ProfileObserved::default() };

@@ -9,6 +9,7 @@
 //! | `--nvrtc START` | holds NVRTC for a worker, and compiles in copies of itself ([`kforge_cuda::compiler_server_main`]) |
 //! | `--device-runner START` | holds a device's context for a worker ([`kforge_cuda::device`]) |
 //! | `--product-runner START` | computes matrix products for the oracle on a device ([`kforge_cuda::device`]) |
+//! | `--call-clock START` | holds the memory of a kernel in PyTorch, and times its calls ([`kforge_cuda::device`]) |
 //! | `--check-products` | prints whether products on a device equal those of the host bit for bit |
 //! | `--host-runner START` | runs a kernel's own launcher on a device ([`kforge_cuda::device`]) |
 //! | `--probe-devices` | prints the devices of this machine |
@@ -59,6 +60,7 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
         (Some("--nvrtc"), rest) => kforge_cuda::compiler_server_main(rest),
         (Some("--device-runner"), rest) => device::device_runner_main(rest),
         (Some("--product-runner"), rest) => device::product_runner_main(rest),
+        (Some("--call-clock"), rest) => device::call_clock_main(rest),
         (Some("--check-products"), []) => device::check_products_main(),
         (Some("--host-runner"), rest) => device::host_runner_main(rest),
         (Some("--probe-devices"), rest) => device::probe_main(rest),

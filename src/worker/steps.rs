@@ -60,6 +60,7 @@ fn registered(code: WorkerCode) -> Code {
         WorkerCode::Fatbin => code!(fatbin::run, virtual_device::fatbin),
         WorkerCode::Verify => code!(verifier::on_device, virtual_device::verify),
         WorkerCode::Bench => code!(device::bench, virtual_device::bench),
+        WorkerCode::Calls => code!(verifier::calls::on_device, virtual_device::calls),
         WorkerCode::Peaks => code!(device::peaks, virtual_device::peaks),
         WorkerCode::Pairs => code!(device::pairs, virtual_device::pairs),
         WorkerCode::Baseline => code!(device::baseline, virtual_device::baseline),

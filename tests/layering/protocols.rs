@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use kforge::plan::baselines::BASELINE_PROTOCOL;
 use kforge::plan::bound::{PEAKS_PROTOCOL, PROFILE_PROTOCOL};
+use kforge::plan::calls::CALLS_PROTOCOL;
 use kforge::plan::timing_steps::{BENCH_PROTOCOL, PAIRS_PROTOCOL};
 use kforge::plan::variants::{HOST_PROTOCOL, SANITIZE_PROTOCOL, TORCH_PROTOCOL, VERIFY_PROTOCOL};
 use serde::{Deserialize, Serialize};
@@ -18,13 +19,18 @@ use crate::imports::used;
 use crate::packages::{digest, src};
 
 /// Each protocol: its name, its number, and the first files of its code. The files that these use belong to it too.
-const PROTOCOLS: [(&str, u32, &[&str]); 9] = [
+const PROTOCOLS: [(&str, u32, &[&str]); 10] = [
     ("VERIFY_PROTOCOL", VERIFY_PROTOCOL, &["cuda/device/verify.rs", RUNNER]),
     ("HOST_PROTOCOL", HOST_PROTOCOL, &["cuda/device/hosted/verify.rs", "cuda/device/hosted/runner.rs"]),
     (
         "TORCH_PROTOCOL",
         TORCH_PROTOCOL,
         &["worker/steps/verifier/torch.rs", "harness/candidate/start.rs", "harness/candidate/memory.rs"],
+    ),
+    (
+        "CALLS_PROTOCOL",
+        CALLS_PROTOCOL,
+        &["worker/steps/verifier/calls.rs", "cuda/device/calls/process.rs", "harness/candidate/start.rs"],
     ),
     ("SANITIZE_PROTOCOL", SANITIZE_PROTOCOL, &["cuda/device/sanitize.rs", RUNNER]),
     ("BENCH_PROTOCOL", BENCH_PROTOCOL, &["cuda/device/bench.rs", RUNNER]),

@@ -50,7 +50,7 @@ fn executed(built: &Built) -> Vec<String> {
 const VERIFIED: [&str; 2] = ["p/fast/h/big/verify", "p/fast/h/tiny/verify"];
 
 #[test]
-fn a_kernel_in_pytorch_is_verified_on_a_device_and_not_timed() {
+fn a_kernel_in_pytorch_is_verified_on_a_device_and_its_calls_are_timed_at_bench_shapes() {
     let Some(lab) = lab(machine("ns = 1.0")) else { return };
     let built = lab.built(&[]);
     let kinds = |kind: &str| -> Vec<String> {
@@ -70,7 +70,29 @@ fn a_kernel_in_pytorch_is_verified_on_a_device_and_not_timed() {
         assert!(shape["no_fresh"].is_null(), "{shape}");
     }
     assert_eq!(target["observed_on"].as_array().map(Vec::len), Some(1), "{target}");
+    assert_eq!(kinds("calls"), ["p/fast/h/big/confirmed/calls"]);
+    let calls = target["calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &calls[0]["shape"], &calls[0]["hand_over_ns"]), (1, &json!("big"), &json!(20_000.0)));
+    assert!(calls[0]["call_ns"].as_f64().unwrap() > 0.0 && calls[0]["interval"].is_array(), "{target}");
+    let confirmed = |shape: &str| {
+        let shapes = target["shapes"].as_array().unwrap();
+        shapes.iter().find(|of| of["shape"] == shape).unwrap()["confirmed"].clone()
+    };
+    assert_eq!((confirmed("big"), confirmed("tiny")), (json!(true), Value::Null));
     assert_eq!(lab.built(&[]).count("executed"), 0);
+}
+
+#[test]
+fn a_wrong_timed_call_fails_a_kernel_in_pytorch() {
+    let Some(lab) = lab(machine("fault = \"evades\"")) else { return };
+    let built = lab.project.build(&["--keep-going"]);
+    assert_eq!(built.code(), 100);
+    let target = target(&lab);
+    let shapes = target["shapes"].as_array().unwrap();
+    let big = shapes.iter().find(|of| of["shape"] == "big").unwrap();
+    let why = big["verdict"]["fail"].as_str().unwrap();
+    assert!(why.starts_with("when its calls are timed: `y` is wrong"), "{why}");
+    assert!(target["calls"].is_null(), "what is wrong has no time: {target}");
 }
 
 #[test]
@@ -118,6 +140,7 @@ fn without_the_device_its_evidence_answers_and_without_evidence_the_verdict_is_u
     lab.give_evidence(&known);
     known.built(&[]);
     assert_eq!(target(&known)["shapes"][0]["verdict"], "pass");
+    assert!(target(&known)["calls"][0]["call_ns"].is_number(), "{}", target(&known));
 }
 
 #[test]

@@ -27,6 +27,16 @@ impl TorchDevice {
         Ok(TorchDevice { probed, facts })
     }
 
+    /// All devices, among which it was found.
+    pub(super) fn probed(&self) -> &Probed {
+        &self.probed
+    }
+
+    /// What is known of it.
+    pub(super) fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
     /// What a process with PyTorch needs there, confined or not.
     pub fn machine(&self, confined: bool) -> Machine {
         machine(&self.probed, &self.facts.uuid, confined)
@@ -37,8 +47,20 @@ impl TorchDevice {
     /// # Errors
     /// The lock cannot be taken.
     pub fn turn(&self, task: &Task) -> Result<Option<Lock>, Response> {
+        self.locked(task, Mode::Shared)
+    }
+
+    /// Waits until no other step uses the device. All others wait until what is returned is dropped.
+    ///
+    /// # Errors
+    /// The lock cannot be taken.
+    pub fn alone(&self, task: &Task) -> Result<Option<Lock>, Response> {
+        self.locked(task, Mode::Exclusive)
+    }
+
+    fn locked(&self, task: &Task, mode: Mode) -> Result<Option<Lock>, Response> {
         let path = client::lock_file(task, &self.facts);
-        path.map(|path| rig::turn(task, &path, Mode::Shared)).transpose()
+        path.map(|path| rig::turn(task, &path, mode)).transpose()
     }
 
     /// The provenance of what is observed there.

@@ -14,6 +14,7 @@
 //! | `buffers` | worker | contents of buffers before a run, checks after it |
 //! | `verify`, `bench`, `pairs`, `baseline`, `profile`, `peaks` | worker | execute the steps |
 //! | `read_back` | worker | outputs of launches, by sums and by bytes |
+//! | `calls` | both | holds the memory of kernels in PyTorch and the clock that times their calls, in a process that runs no code of them |
 //! | `in_torch` | worker | what processes with PyTorch need on a device: baselines, and kernels in PyTorch |
 //! | `hosted` | both | verifies a kernel's own launcher, in a separate process that is trusted with nothing |
 //! | `sanitize` | worker | verifies under Compute Sanitizer |
@@ -24,6 +25,7 @@ mod baseline;
 mod bench;
 mod buffers;
 mod call;
+mod calls;
 mod client;
 mod confined;
 mod context;
@@ -58,6 +60,7 @@ mod wire;
 
 pub use baseline::baseline;
 pub use bench::bench;
+pub use calls::{CallClock, GiverUp, Timed, call_clock_main};
 pub use client::{resolve, warm, warm_up};
 pub use examine::examine_driver_main;
 pub use hosted::host_runner_main;

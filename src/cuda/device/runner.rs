@@ -46,6 +46,11 @@ impl Answers {
 
     /// Writes an answer as one line.
     pub(super) fn say(&mut self, answer: &Answer) -> Result<(), String> {
+        self.say_any(answer)
+    }
+
+    /// Writes an answer of another process than a runner as one line.
+    pub(super) fn say_any(&mut self, answer: &impl serde::Serialize) -> Result<(), String> {
         let text = serde_json::to_string(answer).map_err(|e| e.to_string())?;
         writeln!(self.file, "{text}").map_err(|e| format!("cannot answer: {e}"))
     }

@@ -7,6 +7,11 @@
 # | results | copied on the calling stream when the call returns, and again when all streams of the device have ended: both copies are compared |
 # | other streams of PyTorch | have ended when the calling stream has |
 # | what is compared with expected values | the judge's memory, after all of this |
+#
+# While calls are timed, tensors lie in memory of the process that holds the clock, on the device or on the processor. Nothing is copied before a call, and after
+# it only results, on the calling stream; a call has ended when all streams have ended.
+
+import ctypes
 
 # The streams that PyTorch has of each priority, and the priorities.
 STREAMS, PRIORITIES = 32, (0, -1, -2, -3)
@@ -100,6 +105,61 @@ class OnCuda:
         self.all()
 
 
+class Location(ctypes.Structure):
+    """CUmemLocation."""
+
+    _fields_ = [("type", ctypes.c_int), ("id", ctypes.c_int)]
+
+
+class Access(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = [("location", Location), ("flags", ctypes.c_int)]
+
+
+class Imported:
+    """Memory of the device that another process owns."""
+
+    def __init__(self, descriptor, size):
+        cuda = ctypes.CDLL("libcuda.so.1")
+        handle, address, device = ctypes.c_ulonglong(), ctypes.c_ulonglong(), ctypes.c_int()
+        whole, nothing = ctypes.c_size_t(size), ctypes.c_ulonglong(0)
+        # 1: a descriptor, and a device; 3: for reading and writing.
+        self.done(cuda.cuCtxGetDevice(ctypes.byref(device)), "cuCtxGetDevice")
+        self.done(cuda.cuMemImportFromShareableHandle(ctypes.byref(handle), ctypes.c_void_p(descriptor), 1), "cuMemImportFromShareableHandle")
+        self.done(cuda.cuMemAddressReserve(ctypes.byref(address), whole, ctypes.c_size_t(0), nothing, nothing), "cuMemAddressReserve")
+        self.done(cuda.cuMemMap(address, whole, ctypes.c_size_t(0), handle, nothing), "cuMemMap")
+        access = Access(Location(1, device.value), 3)
+        self.done(cuda.cuMemSetAccess(address, whole, ctypes.byref(access), ctypes.c_size_t(1)), "cuMemSetAccess")
+        self.address = address.value
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address.value, False), "version": 3, "strides": None}
+
+    @staticmethod
+    def done(error, what):
+        if error:
+            raise Missing("the driver does not share memory between processes here: %s gave error %d" % (what, error))
+
+
+class Page:
+    """The words by which calls are handed over. What is written here only ends waits: see `shared.rs`."""
+
+    READY, GO, DONE = 0, 8, 16
+
+    def __init__(self):
+        whole = mmap.mmap(call["page"], 4096, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        self.words = memoryview(whole).cast("Q")
+
+    def wait(self, number):
+        """Waits without sleeping until that call may begin."""
+        words, go = self.words, self.GO
+        words[self.READY] = number
+        while words[go] != number:
+            pass
+
+    def end(self, number):
+        self.words[self.DONE] = number
+
+
 class Memory:
     """The operator's tensors, always at the same addresses."""
 
@@ -110,8 +170,9 @@ class Memory:
         # The contents that the calling stream found when a call had returned.
         self.returned = {}
         for entry in call["tensors"]:
-            whole = mmap.mmap(entry["fd"], entry["file"], flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
             dtype, name, start, size = dtype_of(entry), entry["name"], entry["offset"], entry["bytes"]
+            on_device = call["page"] is not None and call["device"] != "cpu"
+            whole = Imported(entry["fd"], entry["file"]) if on_device else mmap.mmap(entry["fd"], entry["file"], flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
             self.maps.append(whole)
             self.entries[name] = entry
             if call["apart"]:
@@ -119,6 +180,11 @@ class Memory:
                 self.areas[name] = torch.empty(entry["file"], dtype=torch.uint8, device=call["device"])
                 self.before[name] = torch.empty_like(self.areas[name])
                 raw = self.areas[name][start : start + size]
+            elif on_device:
+                raw = torch.as_tensor(whole, device=call["device"])
+                if raw.data_ptr() != whole.address:
+                    raise Missing("PyTorch %s copies memory that is shared with another process" % torch.__version__)
+                raw = raw[start : start + size]
             else:
                 raw = torch.frombuffer(whole, dtype=torch.uint8, offset=start, count=size) if size else torch.empty(0, dtype=torch.uint8)
             self.tensors[name] = raw.view(dtype).as_strided(entry["shape"], entry["strides"])

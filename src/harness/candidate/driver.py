@@ -7,6 +7,9 @@ as its answer.
 | device | starts the device, if there is one |
 | begin | maps the judge's memory, imports the kernel, constructs its module, and binds it to that memory, or to memory of the device |
 | call | calls it once, waits for the device, checks the form of what it returns, and copies that to the judge's memory |
+| echo | does what a timed call does besides the call itself |
+| seal | gives up what starts programs, processes and threads and what creates files |
+| timed | calls it once when the process that times it hands over, and copies what it returns; only then the form of that is checked |
 
 For people who write kernels in PyTorch: the source has a module or a function with the signature of the reference. It gets the operator's tensors in their own
 types, params and dims by name, without gradients. It returns one tensor for each output in declared order, or a dict by name: plain tensors of the declared type,
@@ -16,6 +19,8 @@ may import files of its package that lie beside it and below, Python's own libra
 
 import json
 import mmap
+import platform
+import struct
 import traceback
 import types
 
@@ -28,6 +33,8 @@ os.dup2(2, 1)
 
 # The most characters of printed text that are kept.
 MOST_TEXT = 64 * 1024
+# The number of the call `seccomp`.
+SECCOMP = {"x86_64": 317, "aarch64": 277}.get(platform.machine(), -1)
 # The byte with which results are overwritten: a large number in every type of floats.
 SPOIL = 0x7B
 
@@ -111,9 +118,8 @@ def needed(module, function, values):
 class Kernel:
     """The kernel from its import to its last call."""
 
-    def __init__(self, watch, original, device):
-        self.watch, self.original, self.device = watch, original, device
-        self.memory = Memory()
+    def __init__(self, watch, original, device, memory, page):
+        self.watch, self.original, self.device, self.memory, self.page = watch, original, device, memory, page
         self.module = self.function = self.bound = None
         # The addresses of results that were overwritten.
         self.spoilt = set()
@@ -121,11 +127,16 @@ class Kernel:
     def begin(self):
         torch.manual_seed(0)
         # What it makes before its first call lies where it computes.
-        with torch.device(call["device"]) if call["apart"] else contextlib.nullcontext():
+        with torch.device(call["device"]) if self.apart() else contextlib.nullcontext():
             what = module_of(self.watch)
             with torch.no_grad():
                 self.constructed(what)
         self.bind()
+
+    @staticmethod
+    def apart():
+        """Whether tensors lie elsewhere than where PyTorch makes them by itself."""
+        return call["apart"] or call["device"] != "cpu"
 
     def constructed(self, what):
         is_class = isinstance(what, type) and issubclass(what, torch.nn.Module)
@@ -154,7 +165,7 @@ class Kernel:
                 own = same.get(name)
                 for alias in [other for other, value in same.items() if own is not None and value is own] or [name]:
                     put(self.module, alias, tensors[tensor])
-            for name in self.bound.kept if call["apart"] else []:
+            for name in self.bound.kept if self.apart() else []:
                 put(self.module, name, held(self.module, name).detach().to(call["device"]))
             for parameter in self.module.parameters():
                 parameter.requires_grad_(False)
@@ -164,7 +175,8 @@ class Kernel:
         self.kwargs = {name: known[own] for name, own in arguments.items() if name not in positional}
         self.inouts = [name for name in call["inouts"]]
 
-    def call(self, train):
+    def ready(self, train):
+        """Prepares a call."""
         original = self.original
         if self.module is not None:
             original.train(self.module, train)
@@ -172,16 +184,49 @@ class Kernel:
                 # What an earlier call assigned instead of changing it in place.
                 if tensor in self.inouts and original.address(held(self.module, name)) != original.address(self.memory.tensors[tensor]):
                     put(self.module, name, self.memory.tensors[tensor])
-        what = self.module if self.module is not None else self.function
-        with original.no_grad():
-            self.memory.lay(self.device, original)
+        return self.module if self.module is not None else self.function
+
+    def call(self, train):
+        what = self.ready(train)
+        with self.original.no_grad():
+            self.memory.lay(self.device, self.original)
             result = what(*self.args, **self.kwargs)
             self.watch.phase = None
             self.take(result)
-            self.memory.give(self.device, original)
+            self.memory.give(self.device, self.original)
 
-    def take(self, result):
-        """Copies results to the judge's memory, or to that of the device, if all have the declared form."""
+    def timed(self, number, train):
+        """One call whose time the judge takes, from the word that lets it begin to the word that ends it."""
+        what = self.ready(train)
+        self.device.begin()
+        with self.original.no_grad():
+            self.page.wait(number)
+            result = what(*self.args, **self.kwargs)
+            self.watch.phase = None
+            results, outputs = self.results(result)
+            self.give(results, outputs)
+            self.device.wait()
+            self.page.end(number)
+            before = len(self.watch.found)
+            self.check(results, outputs)
+            self.unkept(results)
+            if len(self.watch.found) == before:
+                for name, value in results.items():
+                    if self.original.address(value) != self.original.address(self.memory.tensors[name]):
+                        self.spoil(self.original.detach(value))
+        # Whatever the kernel left there is gone before the next call.
+        self.device.wait()
+
+    def give(self, results, outputs):
+        """Copies results to where the process that times calls takes them from."""
+        original = self.original
+        for name, value in results.items():
+            target = self.memory.tensors.get(name) if name in outputs and isinstance(value, original.tensor) else None
+            if target is not None and original.address(value) != original.address(target):
+                original.copy(target, original.detach(value))
+
+    def results(self, result):
+        """What a call gives, by the names of tensors, and the names of those that the operator writes."""
         original, memory = self.original, self.memory
         outputs = [name for name, _ in call["outputs"]]
         changed = {}
@@ -194,7 +239,10 @@ class Kernel:
         inouts = [name for name in outputs if name in self.inouts]
         results = named_results(result, [name for name in outputs if name not in inouts], outputs)
         results.update((name, value) for name, value in changed.items() if name not in results)
-        before = len(self.watch.found)
+        return results, outputs
+
+    def check(self, results, outputs):
+        """Finds results that do not have the declared form."""
         spans = []
         for name, value in results.items():
             if name not in outputs:
@@ -206,6 +254,19 @@ class Kernel:
                     self.watch.find("wrong-form", wrong)
             except WrongResult as error:
                 self.watch.find(error.kind, str(error))
+
+    def unkept(self, results):
+        """Finds results that an earlier call returned. They were overwritten since."""
+        for name, value in results.items():
+            if self.original.type(value) in (self.original.tensor, self.original.parameter) and self.is_spoilt(value):
+                self.watch.find("keeps-state", "returned `%s` in memory that an earlier call returned, and did not write it" % name)
+
+    def take(self, result):
+        """Copies results to the judge's memory, or to that of the device, if all have the declared form."""
+        original, memory = self.original, self.memory
+        results, outputs = self.results(result)
+        before = len(self.watch.found)
+        self.check(results, outputs)
         if len(self.watch.found) > before:
             return
         written = {name: results.get(name, memory.tensors[name]) for name in outputs}
@@ -350,8 +411,9 @@ class Served:
     """Answers what is asked."""
 
     def __init__(self):
-        self.kernel = self.watch = self.original = None
+        self.kernel = self.watch = self.original = self.memory = self.page = self.echoes = None
         self.device = OnProcessor()
+        self.libc = ctypes.CDLL(None, use_errno=True)
 
     def do_import(self):
         import builtins
@@ -404,9 +466,45 @@ class Served:
             self.device = OnCuda()
         return {"done": {}}
 
+    def shared(self):
+        """The memory, and the page if there is one; made once."""
+        if self.memory is None:
+            self.memory, self.page = Memory(), Page() if call["page"] is not None else None
+        return self.memory, self.page
+
+    def do_echo(self, asked):
+        memory, page = self.shared()
+        if self.echoes is None:
+            names = [name for name, _ in call["outputs"] if name not in call["inouts"]]
+            self.echoes = [(memory.tensors[name], torch.empty_like(memory.tensors[name])) for name in names]
+        self.device.begin()
+        page.wait(asked["number"])
+        for target, value in self.echoes:
+            self.original.copy(target, value)
+        self.device.wait()
+        page.end(asked["number"])
+        return {"done": {}}
+
     def do_begin(self):
-        self.kernel = Kernel(self.watch, self.original, self.device)
+        self.echoes = None
+        self.kernel = Kernel(self.watch, self.original, self.device, *self.shared())
         return self.watched("prepare", self.kernel.begin)
+
+    def do_seal(self):
+        """Installs a filter for all threads; the judge counts filters from outside."""
+        if call["seal"] is not None:
+            code = bytes.fromhex(call["seal"])
+            kept = ctypes.create_string_buffer(code)
+            program = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(kept))
+            # PR_SET_NO_NEW_PRIVS; then seccomp: SECCOMP_SET_MODE_FILTER for all threads (SECCOMP_FILTER_FLAG_TSYNC).
+            one, none = ctypes.c_ulong(1), ctypes.c_ulong(0)
+            refused = self.libc.prctl(38, one, none, none, none) or self.libc.syscall(ctypes.c_long(SECCOMP), one, one, program)
+            if refused:
+                raise Missing("the system refuses a filter for all threads of the kernel's process (error %d)" % (ctypes.get_errno() if refused < 0 else 0))
+        return {"called": {"whole": True, "findings": [], "lacks": [], "printed": ""}}
+
+    def do_timed(self, asked):
+        return self.watched("call", lambda: self.kernel.timed(asked["number"], asked["train"]))
 
     def do_call(self, asked):
         return self.watched("call", lambda: self.kernel.call(asked["train"]))
@@ -465,6 +563,12 @@ class Served:
             return self.do_begin()
         if what == "call":
             return self.do_call(more)
+        if what == "echo":
+            return self.do_echo(more)
+        if what == "seal":
+            return self.do_seal()
+        if what == "timed":
+            return self.do_timed(more)
         return {"failed": {"message": "cannot do `%s`" % what}}
 
 
@@ -479,7 +583,5 @@ def serve():
             answer = {"failed": {"message": "".join(traceback.format_exception_only(type(error), error)).strip(), "log": traceback.format_exc()}}
         answers.write(json.dumps(answer) + "\n")
 
-
-import ctypes
 
 serve()

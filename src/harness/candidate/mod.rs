@@ -11,6 +11,9 @@
 //! | the type, shape and layout of results; what its code does besides computing | the process ([`driver.py`], [`watch.py`]): such findings only fail it |
 //! | what this machine lacks | the process: the result is then unknown |
 //!
+//! For timing, the tensors lie in memory of a third process, which holds the clock and runs no code of the kernel ([`Shared`]). That process hands over and
+//! takes back by three words in a page of memory; the words that the kernel's process writes only end waits.
+//!
 //! On a device, the process copies the caller's memory to the device before a call and back after it, when all streams of the device have ended
 //! ([`devices.py`]). What it does not copy back is poison there.
 //!
@@ -19,6 +22,7 @@
 //! [`watch.py`]: watch.py
 
 mod memory;
+mod shared;
 mod start;
 
 use std::collections::BTreeMap;
@@ -31,7 +35,9 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 pub use memory::{Area, areas, bytes};
+pub use shared::{DONE, GIVEN_UP, GO, READY, Shared, SharedTensor, WORDS};
 
+use crate::confine;
 use crate::machine::Machine;
 use crate::message::Response;
 use crate::python_server;
@@ -56,6 +62,8 @@ pub struct TorchKernel<'a> {
     pub launch: &'a TorchLaunch,
     /// The device in whose memory its tensors lie; none if they lie in the caller's memory, on the processor.
     pub on: Option<&'a Machine>,
+    /// The memory of the process that times its calls, if they are timed.
+    pub shared: Option<&'a Shared>,
 }
 
 /// What is asked of the process: one line each.
@@ -66,6 +74,9 @@ enum Ask {
     Device {},
     Begin {},
     Call { train: bool },
+    Echo { number: u64 },
+    Seal {},
+    Timed { number: u64, train: bool },
 }
 
 /// What the process answers: one line each.
@@ -182,6 +193,40 @@ impl TorchProcess {
     /// The system fails.
     pub fn call(&mut self, train: bool, limit: Duration) -> Result<Called, Response> {
         self.called(&Ask::Call { train }, limit)
+    }
+
+    /// Answers a hand-over without a call, before code of the kernel is in the process.
+    ///
+    /// # Errors
+    /// The system fails, or the process cannot use the memory that it shares.
+    pub fn echo(&mut self, number: u64, limit: Duration) -> Result<(), Response> {
+        self.done(&Ask::Echo { number }, limit)
+    }
+
+    /// Takes away what starts programs, processes and threads and what creates files, for all threads of the process.
+    ///
+    /// # Errors
+    /// The system fails, or has no filters.
+    pub fn seal(&mut self, limit: Duration) -> Result<Called, Response> {
+        let filters = |process: &Self| process.talker.as_ref().and_then(|talker| confine::filters(talker.pid()));
+        let before = filters(self);
+        let mut called = self.called(&Ask::Seal {}, limit)?;
+        // Code of the kernel may have changed the code that seals, so the system is asked.
+        if let (false, Some(before), Some(after)) = (called.ended, before, filters(self))
+            && after.iter().min() <= before.iter().max()
+        {
+            let message = "the kernel's process did not give up what starts processes and creates files".to_string();
+            called.findings.push(Finding::new(FindingKind::Protocol, message));
+        }
+        Ok(called)
+    }
+
+    /// Calls the kernel once, when the process that times it hands over.
+    ///
+    /// # Errors
+    /// The system fails.
+    pub fn timed(&mut self, number: u64, train: bool, limit: Duration) -> Result<Called, Response> {
+        self.called(&Ask::Timed { number, train }, limit)
     }
 
     /// Ends the process and everything that it started.
@@ -318,7 +363,7 @@ mod tests {
         let text = r#"{"called": {"whole": false, "findings": [{"kind": "wrong-form", "message": "m", "count": 1}], "lacks": [], "printed": ""}}"#;
         let Answer::Called(called) = heard(text) else { panic!("{text}") };
         assert_eq!(called.findings, [Finding::new(FindingKind::WrongForm, "m")]);
-        for ask in ["import", "device", "begin", "call"] {
+        for ask in ["import", "device", "begin", "call", "echo", "seal", "timed"] {
             assert!(start::DRIVER.contains(&format!("what == \"{ask}\"")), "{ask}");
         }
     }

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,13 +15,13 @@ use serde_json::Value;
 use super::TorchKernel;
 use super::memory::{Area, bytes, offset, size};
 use crate::compilers::permitted;
-use crate::confine::Confinement;
+use crate::confine::{self, Confinement};
 use crate::message::Response;
 use crate::oracle::python::{Interpreter, arguments};
 use crate::task::{Task, failed};
 use kforge_foundation::process::{Command, Limits, Room};
 use kforge_project::toolchain::python::{LEFT_OUT, TORCH};
-use kforge_types::model::{DType, Problem, Reference, Role};
+use kforge_types::model::{DType, Problem, Reference, Role, Tensor};
 
 pub(super) const DRIVER: &str = concat!(
     include_str!("../oracle/known.py"),
@@ -48,6 +50,10 @@ struct Described<'a> {
     device: &'static str,
     /// Whether tensors lie in memory of the device, apart from the caller's.
     apart: bool,
+    /// The descriptor of the page for hand-overs, if calls are timed; the tensors are then in memory of another process.
+    page: Option<i32>,
+    /// The filter that seals the process, as hexadecimal digits, if calls are timed and the kernel has filters.
+    seal: Option<String>,
     root: &'a Path,
     /// The names of the kernel's files.
     sources: Vec<&'a str>,
@@ -125,7 +131,8 @@ pub(super) fn command(
         }
         fs::write(path, text).map_err(io)?;
     }
-    let described = described(problem, kernel, memory, (&interpreter, torch, stubs, &root));
+    let seal = if kernel.shared.is_some() { confine::seal().map_err(io)? } else { None };
+    let described = Described { seal, ..described(problem, kernel, memory, (&interpreter, torch, stubs, &root)) };
     let text = serde_json::to_vec(&described).map_err(|e| failed(format!("cannot describe the kernel: {e}")))?;
     let (driver, call) = (program.join("driver.py"), program.join("call.json"));
     fs::write(&driver, DRIVER).map_err(io)?;
@@ -134,6 +141,10 @@ pub(super) fn command(
     read.extend([root.clone(), program, torch.to_path_buf()]);
     read.extend(task.places.tools.iter().filter(|(name, _)| name.starts_with("torch")).map(|(_, path)| path.clone()));
     read.extend(kernel.on.iter().flat_map(|machine| machine.read.clone()));
+    let inherited: Vec<&Arc<OwnedFd>> = match kernel.shared {
+        Some(shared) => shared.descriptors().collect(),
+        None => memory.iter().map(|area| area.file.descriptor()).collect(),
+    };
     let buffers = bytes(problem).saturating_mul(8);
     let most = task.memory_limit.saturating_add(ADDRESSES).saturating_add(buffers);
     let keep = Confinement {
@@ -141,7 +152,7 @@ pub(super) fn command(
         read,
         devices: kernel.on.map_or_else(Vec::new, |machine| machine.devices.clone()),
         programs: true,
-        keep: memory.iter().map(|area| area.file.number()).collect(),
+        keep: inherited.iter().map(|descriptor| descriptor.as_raw_fd()).collect(),
         limits: Limits {
             // A driver reserves as many addresses as all devices have memory.
             address_space: kernel.on.is_none().then_some(most),
@@ -168,10 +179,7 @@ pub(super) fn command(
     for (name, value) in environment(&scratch).into_iter().chain(of_machine) {
         command = command.env(name, value);
     }
-    for area in memory {
-        command = command.inherit(area.file.descriptor());
-    }
-    Ok(command)
+    Ok(inherited.into_iter().fold(command, Command::inherit))
 }
 
 fn described<'a>(
@@ -182,20 +190,32 @@ fn described<'a>(
 ) -> Described<'a> {
     let call = &kernel.launch.call;
     let both = problem.tensors.iter().filter(|tensor| tensor.role == Role::Inout);
-    let placed = memory.iter().map(|Area { tensor, file }| PlacedTensor {
+    let placed = |tensor: &'a Tensor, fd, file, offset| PlacedTensor {
         name: &tensor.name,
         dtype: tensor.dtype,
         shape: &tensor.shape,
         strides: &tensor.strides,
         bytes: tensor.bytes(),
-        fd: file.number(),
-        file: size(tensor),
-        offset: offset(),
+        fd,
+        file,
+        offset,
         given: tensor.role != Role::Output,
-    });
+    };
+    let tensors = match kernel.shared {
+        Some(shared) => {
+            let both = problem.tensors.iter().zip(&shared.tensors);
+            both.map(|(tensor, at)| placed(tensor, at.descriptor.as_raw_fd(), at.bytes as usize, 0)).collect()
+        }
+        None => {
+            let areas = memory.iter();
+            areas.map(|area| placed(area.tensor, area.file.number(), size(area.tensor), offset())).collect()
+        }
+    };
     Described {
         device: kernel.on.map_or("cpu", |machine| machine.device),
-        apart: kernel.on.is_some(),
+        apart: kernel.on.is_some() && kernel.shared.is_none(),
+        page: kernel.shared.map(|shared| shared.page.number()),
+        seal: None,
         root,
         sources: kernel.files.keys().map(String::as_str).collect(),
         hidden: hidden(&problem.reference),
@@ -215,7 +235,7 @@ fn described<'a>(
         names: &call.names,
         stated: kernel.launch.stated,
         arguments: arguments(problem),
-        tensors: placed.collect(),
+        tensors,
         inouts: both.map(|tensor| tensor.name.as_str()).collect(),
         outputs: problem.written().map(|tensor| (tensor.name.as_str(), "")).collect(),
     }
@@ -266,7 +286,7 @@ mod tests {
     fn the_driver_reads_only_what_it_is_told() {
         let problem = Problem::of(vec![], Reference::builtin("sum", &[]));
         let (files, launch) = (BTreeMap::new(), TorchLaunch::default());
-        let kernel = TorchKernel { files: &files, main: "", launch: &launch, on: None };
+        let kernel = TorchKernel { files: &files, main: "", launch: &launch, on: None, shared: None };
         let interpreter = Interpreter { executable: PathBuf::new(), folders: vec![], numpy: None, library: vec![] };
         let described = described(&problem, &kernel, &[], (&interpreter, Path::new(""), vec![], Path::new("")));
         let described = serde_json::to_value(described).unwrap();
@@ -275,7 +295,10 @@ mod tests {
         let all: Vec<&str> = texts.iter().flat_map(|text| text.split("call[\"").skip(1)).collect();
         let names: Vec<&str> = all.iter().filter_map(|rest| Some(rest.split_once("\"]")?.0)).collect();
         assert!(
-            names.contains(&"of_reference") && names.contains(&"left_out") && names.contains(&"apart"),
+            names.contains(&"of_reference")
+                && names.contains(&"left_out")
+                && names.contains(&"apart")
+                && names.contains(&"seal"),
             "{names:?}"
         );
         for name in names {

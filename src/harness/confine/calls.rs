@@ -74,14 +74,16 @@ pub(super) fn portable(keep: &Confinement) -> io::Result<Vec<String>> {
     if !missing_here().is_empty() {
         return Ok(vec![]);
     }
-    let digits = |program: BpfProgram| {
-        let bytes = program.iter().flat_map(|one| {
-            let ([a, b], [e, f, g, h]) = (one.code.to_ne_bytes(), one.k.to_ne_bytes());
-            [a, b, one.jt, one.jf, e, f, g, h]
-        });
-        bytes.map(|byte| format!("{byte:02x}")).collect::<String>()
-    };
-    filters(keep, fails())?.into_iter().map(|(rules, action)| program(rules, action).map(digits)).collect()
+    filters(keep, fails())?.into_iter().map(|(rules, action)| Ok(digits(&program(rules, action)?))).collect()
+}
+
+/// The bytes of a filter's instructions in hexadecimal digits.
+pub(super) fn digits(program: &BpfProgram) -> String {
+    let bytes = program.iter().flat_map(|one| {
+        let ([a, b], [e, f, g, h]) = (one.code.to_ne_bytes(), one.k.to_ne_bytes());
+        [a, b, one.jt, one.jf, e, f, g, h]
+    });
+    bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Refuses calls to this thread and the threads that it starts later, before it loads a driver: a refused call fails.
@@ -163,7 +165,7 @@ pub(super) fn install(threads: Threads, rules: Rules, refusal: SeccompAction) ->
     .map_err(io::Error::other)
 }
 
-fn program(rules: Rules, refusal: SeccompAction) -> io::Result<BpfProgram> {
+pub(super) fn program(rules: Rules, refusal: SeccompAction) -> io::Result<BpfProgram> {
     let arch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let x32 = rules.iter().map(|(call, rules)| (call | X32, rules.clone())).collect::<Vec<_>>();
     let rules = rules.into_iter().chain(x32).collect();

@@ -52,6 +52,15 @@ pub fn confirmed(
     judgement
 }
 
+/// The judgement of a champion, from that of its timed calls, which are made in a process of their own.
+pub fn called_again(mut judgement: Judgement) -> Judgement {
+    judgement.confirms = true;
+    if let Verdict::Fail(why) = judgement.verdict {
+        judgement.verdict = Verdict::Fail(format!("when its calls are timed: {why}"));
+    }
+    judgement
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +96,15 @@ mod tests {
         assert!(wrong.explanation.contains("seeds = [7]"), "{}", wrong.explanation);
         assert_eq!(of(&[0.2], 0.9).verdict, Verdict::Pass, "nobody counted the elements beyond it");
         assert_eq!(confirmed(Judgement::bare(Verdict::Pass), None, &tolerance(1.0)).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn a_fault_of_a_timed_call_says_so_and_a_pass_confirms() {
+        let of = |verdict| called_again(Judgement::bare(verdict));
+        let failed = Verdict::Fail("when its calls are timed: `y` is wrong".into());
+        assert_eq!(of(Verdict::Fail("`y` is wrong".into())).verdict, failed);
+        let passed = of(Verdict::Pass);
+        assert!(passed.confirms && passed.verdict == Verdict::Pass);
     }
 
     #[test]

@@ -108,9 +108,10 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
     let on_device = |n: &Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
     // A profile and a device's peaks decide no verdict, champion or attribution. Without them, only the bound of a kernel is unknown; without a baseline, only
-    // how champions compare with it.
-    let decides =
-        |n: &Node| on_device(n) && !matches!(n.kind, StepKind::Profile | StepKind::Peaks | StepKind::Baseline);
+    // how champions compare with it; without timed calls, only how long those of a kernel in PyTorch take.
+    let adds = [StepKind::Profile, StepKind::Peaks, StepKind::Baseline, StepKind::Calls];
+    let decides = |n: &Node| on_device(n) && !adds.contains(&n.kind);
+    let is_called = |n: &Node| n.inputs.contains_key("called");
     // A step is skipped for the reason of the first step that gave no result, so steps that lack one thing have one reason.
     let reason = |root: &str| {
         let at = outcome.graph.nodes().position(|node| node.id == root)?;
@@ -132,7 +133,10 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
             Outcome::Executed | Outcome::Fresh => "nothing was observed".into(),
         }),
         (Some(result), _)
-            if node.kind == StepKind::Judge && !node.advisory && targets.contains(&node.labels.target) =>
+            if node.kind == StepKind::Judge
+                && !is_called(node)
+                && !node.advisory
+                && targets.contains(&node.labels.target) =>
         {
             match &result.verdict {
                 // If nothing was observed, the step that should have observed is listed itself.

@@ -11,12 +11,14 @@ use kforge_pipeline::plan::kernels::Selected;
 use kforge_pipeline::report::Names;
 use kforge_pipeline::report::assemble::Reader;
 use kforge_pipeline::report::baselines::BaselineReport;
+use kforge_pipeline::report::calls::CallsReport;
 use kforge_pipeline::report::kernel::{KernelDocument, ReadsDocument, SeatDocument, WrongDocument};
 use kforge_pipeline::report::leaders::{self, LeaderReport};
 use kforge_pipeline::report::provenance::{self, ObservedReport};
 use kforge_pipeline::report::versus::Pairs;
 use kforge_types::model::bound::Reference;
 use kforge_types::model::{Arch, CudaSpec, Language, ToolchainSpec, TorchSpec};
+use kforge_types::record::event::Labels;
 use kforge_types::record::params::Judgement;
 use kforge_types::record::spec::Tree;
 use kforge_types::record::{FORMAT_VERSION, StepKind, StepResult, Verdict};
@@ -74,6 +76,7 @@ fn seat(packages: &Packages, ready: &Ready<'_>, known: &ReadyResult, node: &Node
         not_built: None,
         baselines: baselines(ready, known, &selected),
         leaders: leaders(ready, known, node, &selected),
+        calls: calls(ready, known, &selected),
         observed,
     })
 }
@@ -239,4 +242,27 @@ fn baselines(ready: &Ready<'_>, known: &ReadyResult, selected: &Selected) -> Vec
         Some(BaselineReport { shape, baseline, variant, rating })
     };
     known.steps.iter().filter_map(rated).collect()
+}
+
+/// The call times of the champions of a selection, without those of calls that are wrong.
+fn calls(ready: &Ready<'_>, known: &ReadyResult, selected: &Selected) -> Vec<CallsReport> {
+    let is_wrong = |labels: &Labels| {
+        known.steps.iter().any(|(node, done)| {
+            let of = &node.labels;
+            let same = of.confirms && of.variant == labels.variant && of.shape == labels.shape;
+            let verdict = || done.as_ref()?.result.as_ref()?.verdict.as_ref();
+            node.kind == StepKind::Judge
+                && same
+                && is_its(node, selected)
+                && matches!(verdict(), Some(Verdict::Fail(_)))
+        })
+    };
+    let timed = |(node, done): &(Node, Option<Done>)| {
+        let labels = &node.labels;
+        let is_timed = node.kind == StepKind::Calls && is_its(node, selected) && !is_wrong(labels);
+        let digest = done.as_ref()?.result.as_ref()?.outputs.get("observation").copied().filter(|_| is_timed)?;
+        let seen = serde_json::from_slice(&ready.leaves.get(&digest).ok()??).ok()?;
+        CallsReport::of(labels.shape.as_ref()?, labels.variant.as_deref()?, &seen)
+    };
+    known.steps.iter().filter_map(timed).collect()
 }

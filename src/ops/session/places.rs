@@ -11,7 +11,7 @@ use kforge_types::record::{Outcome, StepKind, Verdict};
 
 /// Looks up positions.
 pub(crate) struct Places<'a> {
-    /// The compile step of the binary, by the id of a verify or judge step.
+    /// The compile step of the binary, by the id of a verify, calls or judge step.
     compiled: HashMap<String, String>,
     journal: &'a Journal,
     blobs: &'a dyn Blobs,
@@ -31,12 +31,14 @@ impl<'a> Places<'a> {
             _ => None,
         };
         for node in nodes {
-            if let (StepKind::Verify, Some(compile)) = (node.kind, from(node, "binary")) {
+            if let (StepKind::Verify | StepKind::Calls, Some(compile)) = (node.kind, from(node, "binary")) {
                 compiled.insert(node.id.clone(), compile);
             }
         }
         for node in nodes.iter().filter(|n| n.kind == StepKind::Judge) {
-            if let Some(compile) = from(node, "observation").and_then(|verify| compiled.get(&verify).cloned()) {
+            if let Some(compile) =
+                from(node, "observation").or_else(|| from(node, "called")).and_then(|of| compiled.get(&of).cloned())
+            {
                 compiled.insert(node.id.clone(), compile);
             }
         }

@@ -399,7 +399,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The confirmations of a champion at every shape of its classes. A kernel's own launcher has a process of its own for each run, and a kernel in PyTorch for
-    /// each verification. What was neither observed nor can be observed here is not confirmed.
+    /// each verification: its timed calls confirm it, at bench shapes. What was neither observed nor can be observed here is not confirmed.
     fn confirmations(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
         let Some(found) = self.found(selected) else { return Ok(()) };
         let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
@@ -408,8 +408,11 @@ impl<'a> Planner<'a> {
             return Ok(());
         }
         let scope = scope.of(build);
+        if scope.kernel.language == Language::Torch {
+            return self.called(selected, scope, build, of);
+        }
         let observed = of.iter().any(|champion| !champion.provisional) || self.no_device(scope).is_none();
-        if scope.kernel.host.is_some() || scope.kernel.language == Language::Torch || !observed {
+        if scope.kernel.host.is_some() || !observed {
             return Ok(());
         }
         for (at, case) in selected.cases.iter().enumerate() {

@@ -15,8 +15,9 @@
 //! | calibrate | tolerances; outputs declared undecidable; why nothing was computed | how null candidates compare | the kernels, the selected shapes |
 //! | verify | problem, launches, trials, how outputs compare, whether it runs in a process of its own | binary, inspection, expected digests, own functions as for oracle; on `cpu` the C library, libm, libstdc++ and the processor features by which they choose code | the tolerance (unless `matched` is below one) |
 //! | bench | problem, launches, which outputs need a scale | binary, inspection | the device; tolerances |
+//! | calls | problem, what is called, how outputs compare | the kernel's sources, own functions as for oracle; Python, the system's PyTorch by content, the releases of the libraries of CUDA beside it | the device; which variant is champion; tolerances (unless `matched` is below one) |
 //! | pairs | problem, launches of both in an order that follows from content, cold or hot | both binaries, inspections | the device; which variants were nominated; who compares them |
-//! | judge | tolerance, whether it confirms a champion | the observation of verify; whether the operator decides; for a champion that of bench | names, the device |
+//! | judge | tolerance, whether it confirms a champion | the observation of verify; whether the operator decides; for a champion that of bench, and for one in PyTorch that of calls in place of verify | names, the device |
 //! | match | signature | two inspections | the method's name |
 //! | search | strategy, seed, budget, limits of the architecture, launches | the space by values; the previous search step's state; inspections, judgements and times that it asked for | names of tunables, variants and shapes; the device |
 //! | select | declared order, classes, pins, margin; the range that counts as near the best, if it nominates or names variants to time in full | judgements, times, pairs | names of variants and shapes |
@@ -37,8 +38,8 @@
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next. Its result adds them and
 //! the next search step in the next wave. The last search step adds the nominating select step over the visited variants.
 //!
-//! Once no challenge can change the champions, their baselines are timed beside them ([`baselines`]), and where several kernels implement one operator, their
-//! champions take part in one more selection ([`leaders`]).
+//! Once no challenge can change the champions, their baselines are timed beside them ([`baselines`]), calls of those in PyTorch are timed ([`calls`]), and where
+//! several kernels implement one operator, their champions take part in one more selection ([`leaders`]).
 //!
 //! If an attribution shows that the kernel without a method is faster than the champion, it takes part in a further selection ([`challenge`]).
 //!
@@ -50,6 +51,7 @@
 //! Names of packages, kernels, operators and shapes are only in ids and labels, so the same work under other names has the same keys.
 
 pub mod baselines;
+pub mod calls;
 pub mod challenge;
 mod compile_order;
 pub mod bound;

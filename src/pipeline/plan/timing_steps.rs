@@ -144,7 +144,7 @@ pub struct PairStep {
 }
 
 /// Whether a kernel is timed on a target. A kernel's own launcher shares the process, the context and the clock with the code that would take its times, so its
-/// times could not be trusted (docs/design.md, section 5), and so does a kernel in PyTorch.
+/// times could not be trusted (docs/design.md, section 5). What is timed of a kernel in PyTorch are its calls, by the clock of another process ([`super::calls`]).
 pub fn is_timed(scope: Scope<'_>) -> bool {
     scope.target.arch != Arch::Cpu && scope.kernel.host.is_none() && scope.kernel.language != Language::Torch
 }

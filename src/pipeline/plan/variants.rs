@@ -507,7 +507,7 @@ impl Planner<'_> {
     }
 
     /// Why an observation may be missing.
-    fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
+    pub(super) fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
         match &scope.target.arch {
             Arch::Cpu => None,
             Arch::Sm(_) if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
@@ -548,7 +548,7 @@ impl Planner<'_> {
 }
 
 /// The part of the ids of the steps that confirm a champion.
-const CONFIRMED: &str = "confirmed";
+pub(super) const CONFIRMED: &str = "confirmed";
 
 /// The id of the judge step that confirms a champion at a shape, from that of the judge step that it confirms. Whether such a step exists, results say.
 pub fn confirmation_of(judge: &str) -> Option<String> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::de::DeserializeOwned;
 
 use super::baselines::BaselineReport;
+use super::calls::CallsReport;
 use super::classes::{OvertakenReport, reason};
 use super::document::{
     BasisReport, ChampionReport, ClassTimeReport, IndexLimitReport, KernelReport, MachineReport, MethodReport,
@@ -24,6 +25,7 @@ use kforge_foundation::base::Digest;
 use kforge_numerics::measure::apart::is_apart;
 use kforge_numerics::measure::stats::median;
 use kforge_types::record::event::{EvidenceSeen, Labels, VerdictCounts};
+use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
 use kforge_types::record::search::{Searched, Trail};
@@ -401,7 +403,12 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     }
     match step.kind {
         // Its reason says more than that of the judge step, which knows only that there is no observation.
-        StepKind::Verify if step.labels.confirms => {
+        StepKind::Verify | StepKind::Calls if step.labels.confirms => {
+            if let (StepKind::Calls, Some(seen), Some(shape)) =
+                (step.kind, reader.document::<CallsObserved>(step.result, "observation"), &step.labels.shape)
+            {
+                report.calls.extend(CallsReport::of(shape, &variant, &seen));
+            }
             if let (Outcome::Unavailable(why) | Outcome::Failed(why) | Outcome::Skipped(why), Some(shape)) =
                 (step.outcome, &step.labels.shape)
                 && let Some(earlier) = report.shapes.iter_mut().find(|s| s.shape == *shape && s.variant == variant)
@@ -581,6 +588,13 @@ fn tidy(report: &mut TargetReport) {
     thin(report);
     report.rooflines.sort_by(|a, b| a.variant.cmp(&b.variant));
     report.baselines.sort_by(|a, b| a.order().cmp(&b.order()));
+    // What is wrong has no time.
+    let is_wrong = |call: &CallsReport| {
+        let mut shapes = report.shapes.iter().filter(|of| of.shape == call.shape && of.variant == call.variant);
+        shapes.any(|of| matches!(of.verdict, Verdict::Fail(_)))
+    };
+    report.calls.retain(|call| !is_wrong(call));
+    report.calls.sort_by(|a, b| a.order().cmp(&b.order()));
     report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
     report.unavailable.sort();
     report.failed.sort();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::baselines::BaselineReport;
+use super::calls::CallsReport;
 use super::classes::{OvertakenReport, stands_for};
 use super::earlier::EarlierReport;
 use super::failure::FailureReport;
@@ -161,6 +162,9 @@ pub struct TargetReport {
     /// Baselines beside its champions, by shape and name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baselines: Vec<BaselineReport>,
+    /// Call times of its champions, if the kernel is in PyTorch. They compare with no device time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallsReport>,
     /// Steps that could not be executed here: kind, number, reason.
     pub unavailable: Vec<(String, u64, String)>,
     /// Steps that failed without a result: step, message.
@@ -177,6 +181,7 @@ impl TargetReport {
         self.times.retain(|of| takes(&of.shape));
         self.overtaken.retain(|of| takes(&of.shape));
         self.baselines.retain(|of| takes(&of.shape));
+        self.calls.retain(|of| takes(&of.shape));
         self.champions.iter_mut().for_each(|of| of.versus.retain(|versus| takes(&versus.shape)));
         self.methods.iter_mut().for_each(|of| {
             let compared = of.shapes.len();

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::baselines::{self, BaselineReport};
+use super::calls::{self, CallsReport};
 use super::choice::{self, Choice, Chosen, Rival};
 use super::failure::FailureReport;
 use super::leaders::LeaderReport;
@@ -70,6 +71,9 @@ pub struct SeatDocument {
     /// The fastest of the kernels of its operator at bench shapes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaders: Vec<LeaderReport>,
+    /// Call times of its champions, if the kernel is in PyTorch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallsReport>,
     /// The observations of devices that its results rest on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed: Vec<ObservedReport>,
@@ -234,6 +238,9 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
                 let shows = format!("`kforge report -p {package} --kernel {name} --target {}` shows more", seat.target);
                 let _ = writeln!(out, "  {DIM}{shows}{DIM:#}");
             }
+            for line in calls::lines(&seat.calls) {
+                let _ = writeln!(out, "  {line}");
+            }
             for line in baselines::lines(&seat.baselines) {
                 let _ = writeln!(out, "  {line}");
             }
@@ -317,6 +324,7 @@ mod tests {
             not_built: None,
             baselines: vec![],
             leaders: vec![],
+            calls: vec![],
             observed: vec![],
             reads: reads.clone(),
         };

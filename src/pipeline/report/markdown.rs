@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::document::Report;
 use super::duration::duration;
 use super::text::{ACCEPTED, facts, host_launched, observed};
-use super::{baselines, leaders, legend, provenance, rounds_text};
+use super::{baselines, calls, leaders, legend, provenance, rounds_text};
 use jiff::Timestamp;
 use kforge_foundation::base::{self, unhidden};
 use kforge_types::record::observation::witness;
@@ -188,6 +188,15 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
         }
         for line in leaders::lines(package) {
             let _ = writeln!(out, "\n{}", cell(&line));
+        }
+        if targets().any(|(_, t)| !t.calls.is_empty()) {
+            table(&mut out, &format!("kernel | target | {}", calls::COLUMNS));
+        }
+        for (kernel, target) in targets() {
+            for call in &target.calls {
+                let cells = call.cells().map(|text| cell(&text)).join(" | ");
+                let _ = writeln!(out, "| {} | {} | {cells} |", cell(&kernel.name), cell(&target.target));
+            }
         }
         for (kernel, target) in targets() {
             if let Some(rounds) = &target.rounds {

@@ -3,6 +3,7 @@
 
 pub mod ablation;
 pub mod baselines;
+pub mod calls;
 pub mod brief;
 pub mod age;
 pub mod arguments;

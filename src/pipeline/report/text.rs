@@ -13,7 +13,7 @@ use super::duration::duration;
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::reach::{self, too_small};
 use super::wrong::{Told, UntriedReport};
-use super::{baselines, leaders, legend, provenance, rounds_text};
+use super::{baselines, calls, leaders, legend, provenance, rounds_text};
 use kforge_foundation::base::count;
 use kforge_types::record::observation::witness;
 use kforge_types::record::params::{Fate, Shown};
@@ -177,6 +177,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
         write_roofline(out, found, target);
     }
     write_times(out, target);
+    for line in calls::lines(&target.calls) {
+        let _ = writeln!(out, "    {line}");
+    }
     for line in baselines::lines(&target.baselines) {
         let _ = writeln!(out, "    {line}");
     }

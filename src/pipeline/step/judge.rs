@@ -2,9 +2,10 @@
 
 use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
-use kforge_numerics::measure::confirm::confirmed;
+use kforge_numerics::measure::confirm::{called_again, confirmed};
 use kforge_numerics::measure::judge::judge;
 use kforge_numerics::measure::tolerate::tolerated;
+use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::params::{Indecision, JudgeParams, Judgement};
 use kforge_types::record::{Unknown, Verdict, VerifyObservation};
 
@@ -39,7 +40,18 @@ pub(super) fn decided(verdict: Verdict, calibration: Option<Indecision>) -> Verd
 pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: JudgeParams = io::params(job)?;
     let (mut doubtful, mut would, mut refused, mut code) = (false, vec![], None, JUDGED);
-    let judgement = match io::document::<VerifyObservation>(job, "observation")? {
+    let called: Option<CallsObserved> = io::document(job, "called")?;
+    let untimed = called.as_ref().and_then(|called| called.untimed.clone());
+    let is_called = called.is_some();
+    let observed = match called {
+        Some(called) => Some(called.compared),
+        None => io::document::<VerifyObservation>(job, "observation")?,
+    };
+    let judgement = match observed {
+        Some(observation) if untimed.is_some() && observation.findings.is_empty() => {
+            let why = untimed.unwrap_or_default();
+            Judgement::bare(Verdict::Unknown(Unknown::Missing(format!("its calls were not timed: {why}"))))
+        }
         Some(observation) => {
             doubtful = observation.findings.iter().any(|f| f.kind.is_allowed() && !f.kind.only_explains());
             let first = observation.findings.iter().filter(|f| !f.kind.is_allowed()).min_by_key(|f| f.kind);
@@ -59,6 +71,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         }
     };
     let judgement = match params.confirms {
+        true if is_called => called_again(judgement),
         true => confirmed(judgement, io::document(job, "timed")?.as_ref(), &params.tolerance),
         false => judgement,
     };

@@ -15,6 +15,7 @@ mod attribute;
 pub mod baseline;
 mod bench;
 mod calibrate;
+pub mod calls;
 mod compile;
 pub mod descriptor;
 pub mod fatbin;
@@ -69,6 +70,7 @@ kinds! {
     Calibrate => calibrate::KIND,
     Verify => verify::KIND,
     Bench => bench::KIND,
+    Calls => calls::KIND,
     Peaks => peaks::KIND,
     Judge => judge::KIND,
     Match => matching::KIND,
@@ -112,6 +114,7 @@ pub enum WorkerCode {
     Fatbin,
     Verify,
     Bench,
+    Calls,
     Peaks,
     Pairs,
     Baseline,

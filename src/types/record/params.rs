@@ -356,7 +356,8 @@ pub struct PairsParams {
 }
 
 /// judge. Inputs: `observation`, absent if verify gave nothing; `calibration`, the [`Indecision`] of the shape, absent if calibrate gave nothing. If it confirms a champion,
-/// also `timed`, a [`super::timing::BenchObserved`], absent if the shape is not timed. Output `judgement`: a [`Judgement`].
+/// also `timed`, a [`super::timing::BenchObserved`], absent if the shape is not timed. If it confirms one in PyTorch, `called` in place of `observation`: a
+/// [`super::kind::calls::documents::CallsObserved`]. Output `judgement`: a [`Judgement`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeParams {
     /// The tolerance of each output, declared or derived.

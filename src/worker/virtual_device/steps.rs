@@ -1,11 +1,11 @@
-//! verify, bench, peaks, pairs, baseline and profile on a virtual device. Knows parameters, behaviours and observations; judges nothing.
+//! verify, bench, calls, peaks, pairs, baseline and profile on a virtual device. Knows parameters, behaviours and observations; judges nothing.
 
 use std::convert::Infallible;
 
 use super::TOOL;
 use super::clock::Clock;
 use super::scenario::{Behaviour, Fault, Scenario};
-use crate::steps::verifier::stand_in;
+use crate::steps::verifier::{calls as timed_calls, stand_in};
 use kforge_harness::fresh::FreshTrials;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -16,6 +16,7 @@ use kforge_numerics::measure::sampling::{self, Side};
 use kforge_numerics::reference::fresh;
 use kforge_types::model::{Metric, Role, Tensor};
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, BaselineParams, Callee};
+use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::peaks::{PeaksObserved, PeaksParams};
 use kforge_types::record::profile::{Peaks, ProfileObserved, ProfileParams};
@@ -31,6 +32,8 @@ const NOT_LAUNCHED: &str = "the device starts no launch";
 const SAMPLES: usize = 31;
 /// Samples on inputs of a stress class in a series.
 const STRESSED: usize = 8;
+/// What a hand-over without a call takes.
+const HAND_OVER_NS: f64 = 20_000.0;
 /// Pairs per block: ABBA twice.
 const PAIRS_PER_BLOCK: usize = 4;
 /// The message of a crash.
@@ -226,6 +229,39 @@ pub(crate) fn bench(task: &Task) -> Response {
             }
             (_, response) => response,
         })
+    };
+    run().unwrap_or_else(|response: Response| response)
+}
+
+/// Executes a calls step.
+pub(crate) fn calls(task: &Task) -> Response {
+    let run = || {
+        let params: VerifyParams = task.params()?;
+        let mut at = DeviceStep::new(task, params.protocol)?;
+        if at.scenario.torch {
+            return timed_calls::stand_in(task, &params, at.provenance);
+        }
+        let behaviour = at.behaviour(&params)?;
+        let fault = behaviour.fault.filter(|fault| *fault != Fault::Evades);
+        let ran_as = at.provenance.device.to_string();
+        let mut compared = VerifyObservation::begun(false, u32::from(fault.is_none()), ran_as);
+        if fault.is_none() {
+            let error = match behaviour.fault {
+                Some(_) => 1.0,
+                None => behaviour.error,
+            };
+            let outputs = params.problem.written().map(|tensor| output(tensor, error)).collect();
+            let trial = params.trials.len() as u32;
+            compared.trials.push(TrialObserved { trial, distribution: "normal".into(), outputs });
+        }
+        let mut seen = CallsObserved::begun(compared);
+        if fault.is_none() {
+            let series = at.series(behaviour.ns, &behaviour, SAMPLES);
+            (seen.call_ns, seen.dropped) = (series.samples_ns, series.dropped);
+            (seen.hand_over_ns, seen.checked) = (vec![HAND_OVER_NS; STRESSED], 1);
+        }
+        let timed = seen.call_ns.len();
+        at.done(task, &seen, fault, format!("{timed} calls"))
     };
     run().unwrap_or_else(|response: Response| response)
 }

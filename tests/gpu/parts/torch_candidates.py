@@ -1,5 +1,6 @@
 """Kernels in PyTorch on this GPU: modules that cheat are refused, each for the reason that `expected.toml` names, and correct ones are accepted: those of
-tests/torch_candidates, and those of tests/gpu/torch_candidates, which need a GPU. Prints one table.
+tests/torch_candidates, and those of tests/gpu/torch_candidates, which need a GPU. Calls of the correct ones are timed, and those that cheat only then are
+refused. Prints two tables.
 
 KFORGE_TEST_PYTHON names the Python that has torch with CUDA (python3).
 """
@@ -24,20 +25,25 @@ QUICK = (
 )  # fmt: skip
 
 
-def torch_candidates(lab, quick):
+# The milliseconds that `sleeps_a_millisecond` holds the stream, at any clock that the device may have.
+SLEPT = (0.9, 3.0)
+
+
+def torch_candidates(lab, quick, chosen):
     python = os.environ.get("KFORGE_TEST_PYTHON", "python3")
     found = subprocess.run([python, "-c", "import sys, torch; assert torch.cuda.is_available(); print(sys.executable, torch.__version__)"], capture_output=True, text=True, check=False)
     if found.returncode:
         lab.row("torch_candidates", "kernels in PyTorch run on this GPU", None, f"{python} has no torch with CUDA")
         return
     python, release = found.stdout.split()
-    cases = read(quick)
+    cases = [case for case in read(quick) if not chosen or case.name in chosen]
     folder = package(lab, cases)
     done, steps = lab.build(folder, "--jobs", "8", limit=1500, KFORGE_TOOLCHAIN_PYTHON=python, KFORGE_BUILD_TIME_LIMIT=LIMIT)
-    verdicts = {name: [shape["verdict"] for shape in target["shapes"]] for name, target in lab.targets(folder)}
+    targets = dict(lab.targets(folder))
+    verdicts = {name: [shape["verdict"] for shape in target["shapes"]] for name, target in targets.items()}
     held = {case.name: case.holds(verdicts.get(case.name, [])) for case in cases}
     table(cases, verdicts, held, release)
-    kinds = {"cheat": "are refused for their reasons", "honest": "are accepted"}
+    kinds = {"cheat": "are refused for their reasons", "timed": "are refused when their calls are timed, for their reasons", "honest": "are accepted"}
     for kind, what in kinds.items():
         all_of = [case for case in cases if case.kind == kind]
         missed = [f"{case.name}: {verdicts.get(case.name)}"[:300] for case in all_of if not held[case.name]]
@@ -46,7 +52,8 @@ def torch_candidates(lab, quick):
     missing = [f"{step.id}: {step.wrong()}" for step in ran if not step.ran()]
     lab.row("torch_candidates", "every kernel is verified on the device", bool(ran) and not missing, missing[:3] or f"{len(ran)} steps; {done.last(120)}")
     timed = [step.id for step in steps if step.kind in ("bench", "pairs", "profile")]
-    lab.row("torch_candidates", "none is timed", not timed, timed[:3])
+    lab.row("torch_candidates", "none has device times", not timed, timed[:3])
+    times(lab, cases, targets)
     shapes = [shape for _, target in lab.targets(folder) for shape in target["shapes"]]
     unconfined = [shape["unconfined"] for shape in shapes if shape.get("unconfined")]
     lab.row("torch_candidates", "verdicts are of the device, and of confined processes", not unconfined and not any(shape["emulated"] for shape in shapes), unconfined[:2])
@@ -63,11 +70,12 @@ class Case:
     """A kernel of a suite, and what is expected of it."""
 
     def __init__(self, suite, kind, name, operator, function, reason=None, words=None):
-        self.folder, self.kind, self.name = suite / f"{'cheats' if kind == 'cheat' else kind}/{name}", kind, name
+        self.folder, self.kind, self.name = suite / ("cheats" if kind == "cheat" else kind) / name, kind, name
         self.operator, self.function, self.reason, self.words = operator, function, reason, words
 
     def holds(self, verdicts):
         if self.kind == "honest":
+            # A timed call that is wrong fails it.
             return bool(verdicts) and all(verdict == "pass" for verdict in verdicts)
         fails = [verdict.get("fail", "") if isinstance(verdict, dict) else "" for verdict in verdicts]
         return bool(fails) and all(re.search(self.words, text) for text in fails)
@@ -87,6 +95,8 @@ def read(quick):
         for name, honest in expected["honest"].items():
             if name not in own["left-out"]:
                 cases.append(Case(suite, "honest", name, honest["operator"], honest["function"]))
+    for name, words in common["timed"].items():
+        cases.append(Case(SUITES[0], "timed", name, "linear", "ModelNew", "found when its calls are timed", words))
     cases.append(Case(SUITES[0], "honest", "escapes", "linear", "ModelNew"))
     cases[-1].folder = SUITES[0] / "confined/escapes"
     return cases
@@ -98,6 +108,7 @@ def package(lab, cases):
     shutil.copytree(SUITES[0] / "reference", folder / "reference")
     text = (SUITES[0] / "operators.toml").read_text()
     text = re.sub(r'\ntorch = "[^"]*"\n', '\ntorch = "system"\n', text)
+    text = re.sub(r"^(shapes\.small = \{.*) \}$", r'\1, role = "bench" }', text, flags=re.MULTILINE)
     for case in cases:
         shutil.copytree(case.folder, folder / case.name)
         tuned = "tune.BLOCK = [2, 4]\n" if case.name == "tuned" else ""
@@ -114,3 +125,25 @@ def table(cases, verdicts, held, release):
         said = "; ".join(dict.fromkeys(verdict if isinstance(verdict, str) else " ".join(map(str, *verdict.items())) for verdict in verdicts.get(case.name, [])))
         print(f"| {case.name} | {case.kind} | {case.reason or 'pass'} | {'yes' if held[case.name] else '**no**'} | {said.replace('|', '/')[:160]} |")
     print(json.dumps({"held": sum(held.values()), "of": len(held)}), flush=True)
+
+
+def times(lab, cases, targets):
+    """Call times of the correct kernels."""
+    honest = [case.name for case in cases if case.kind == "honest"]
+    calls = {name: targets[name].get("calls", []) for name in honest if name in targets}
+    lacking = [f"{name}: {found}"[:200] for name, found in calls.items() if len(found) != 1 or found[0]["call_ns"] is None or found[0]["compared"] < 5]
+    lab.row("torch_candidates", "calls of every correct kernel are timed, and outputs compared", bool(calls) and not lacking, lacking[:3] or f"{len(calls)} kernels")
+    open_ = [name for name in calls for shape in targets[name]["shapes"] if not shape.get("confirmed") or shape.get("not_confirmed")]
+    lab.row("torch_candidates", "timed calls confirm their verdicts", bool(calls) and not open_, open_[:3])
+    of = {name: found[0] for name, found in calls.items() if found and found[0]["call_ns"]}
+    inside = [name for name, one in of.items() if one["call_ns"] < one["hand_over_ns"]]
+    lab.row("torch_candidates", "no call takes less than its hand-over", bool(of) and not inside, inside[:3])
+    if "eager" in of and "sleeps_a_millisecond" in of:
+        slept = (of["sleeps_a_millisecond"]["call_ns"] - of["eager"]["call_ns"]) / 1e6
+        lab.row("torch_candidates", "a call that holds the stream takes that much longer", SLEPT[0] <= slept <= SLEPT[1], f"{slept:.3f} ms")
+    lab.figures["torch_calls"] = of
+    print("\n| kernel | call time | 95 % interval | hand-over in it | stress class | calls | compared |\n|---|---|---|---|---|---|---|")
+    us = lambda ns: "unknown" if ns is None else f"{ns / 1e3:.1f} us"  # noqa: E731
+    for name, one in sorted(of.items()):
+        low, high = one["interval"] or (None, None)
+        print(f"| {name} | {us(one['call_ns'])} | {us(low)} to {us(high)} | {us(one['hand_over_ns'])} | {us(one.get('stress_ns'))} | {one['calls']} | {one['compared']} |")

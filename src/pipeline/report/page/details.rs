@@ -5,6 +5,7 @@ use super::listings::Listings;
 use super::seat::{Level, Seat, level};
 use super::table::section;
 use super::{Most, code, rounds, samples, space};
+use crate::report::calls::CallsReport;
 use crate::report::fit::shortened_lines;
 use crate::report::legend;
 use crate::report::text::{ACCEPTED, by_class, host_launched};
@@ -111,6 +112,9 @@ fn notes(h: &mut Html, seat: &Seat<'_>) {
     }
     if let Some(host) = &target.host {
         h.leaf("p", &[("class", &"v open")], host_launched(host));
+    }
+    for line in target.calls.iter().filter_map(CallsReport::line) {
+        h.leaf("p", &[("class", &"s")], line);
     }
     for (shape, line) in by_class(target) {
         h.leaf("p", &[("class", &"v open")], format!("{shape}: {line}"));

@@ -21,6 +21,7 @@ pub(super) const KIND: Descriptor = Descriptor {
         parts: &[
             "foundation/documents",
             "types/documents",
+            "types/kinds/calls",
             "types/problems",
             "numerics/comparison",
             "numerics/tolerance",

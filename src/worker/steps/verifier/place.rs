@@ -27,6 +27,15 @@ pub(super) struct Place {
     pub(super) unconfined: Vec<String>,
 }
 
+/// How a step uses the device in its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Others may use it as well, unless they measure.
+    Shared,
+    /// Nobody else uses it.
+    Alone,
+}
+
 /// A process in its turn at the device. The turn ends when the second part is dropped.
 pub(super) type Started = (TorchProcess, Option<Lock>);
 
@@ -74,6 +83,20 @@ impl Place {
         if self.device.is_some() { source.with_products(products(task)) } else { source }
     }
 
+    /// The device, if there is one.
+    pub(super) fn torch_device(&self) -> Option<&TorchDevice> {
+        self.device.as_ref()
+    }
+
+    /// Waits for a turn at the device, if there is one. The turn ends when what is returned is dropped.
+    pub(super) fn turn(&self, task: &Task, how: Turn) -> Result<Option<Lock>, Response> {
+        let taken = self.device.as_ref().map(|device| match how {
+            Turn::Shared => device.turn(task),
+            Turn::Alone => device.alone(task),
+        });
+        Ok(taken.transpose()?.flatten())
+    }
+
     /// Starts a process, waits for its turn at the device, and starts the device there. On a device whose driver does not start in a confined process, the
     /// process is unconfined if the user permits that.
     pub(super) fn start(
@@ -82,14 +105,14 @@ impl Place {
         problem: &Problem,
         kernel: &TorchKernel<'_>,
         memory: &[Area<'_>],
-        limit: Duration,
+        (limit, turn): (Duration, Turn),
     ) -> Result<Started, Response> {
         let begin =
             |on: Option<&Machine>| TorchProcess::start(task, problem, &TorchKernel { on, ..*kernel }, memory, limit);
         let mut process = begin(self.on.as_ref())?;
         let Some(machine) = &self.on else { return Ok((process, None)) };
         // Importing PyTorch takes seconds and uses no device.
-        let turn = self.device.as_ref().map(|device| device.turn(task)).transpose()?.flatten();
+        let turn = self.turn(task, turn)?;
         if let Some(response) = task.not_launched() {
             return Err(response);
         }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::near_inputs;
-use super::place::Place;
+use super::place::{Place, Turn};
 use crate::steps::interpreted::Importable;
 use kforge_cuda::device::{self, TorchDevice};
 use kforge_engine::evidence::PROVENANCE;
@@ -203,9 +203,15 @@ impl InTorch<'_> {
         let (task, problem) = (self.task, &self.params.problem);
         let io = |e: std::io::Error| failed(format!("cannot use the kernel's memory: {e}"));
         let memory = areas(problem).map_err(io)?;
-        let kernel = TorchKernel { files: &self.binary.files, main: &self.binary.main, launch: self.launch, on: None };
+        let kernel = TorchKernel {
+            files: &self.binary.files,
+            main: &self.binary.main,
+            launch: self.launch,
+            on: None,
+            shared: None,
+        };
         let prepare = task.left().min(PREPARE.max(task.run_limit));
-        let (mut process, turn) = self.place.start(task, problem, &kernel, &memory, prepare)?;
+        let (mut process, turn) = self.place.start(task, problem, &kernel, &memory, (prepare, Turn::Shared))?;
         let begun = process.begin(prepare)?;
         let mut ended = vec![];
         if self.hear(&begun, None) {
