@@ -112,13 +112,15 @@ impl WarmUp {
         };
         let ended = Arc::new(AtomicBool::new(false));
         let until = ended.clone();
-        std::thread::spawn(move || {
+        // Without a thread, the first step at the device starts its runner itself.
+        let begun = std::thread::Builder::new().spawn(move || {
             let turn = request.device.as_deref().and_then(|device| pool.turn(device, &until));
             if turn.is_some() {
                 // Its answer matters to nobody: the first step at the device reports what is wrong there.
                 drop(pool.run(&request, &until));
             }
         });
+        drop(begun);
         WarmUp { ended }
     }
 }
@@ -144,5 +146,82 @@ fn of_death(job: &Job<'_>, died: &WorkerDied) -> RunError {
         message: format!("{died} while executing a `{}` step", job.spec.kind),
         notes: (!stderr.is_empty()).then(|| note(stderr)).into_iter().collect(),
         trouble: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_foundation::process::Command;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    static GOING_ON: AtomicBool = AtomicBool::new(false);
+
+    /// A pool whose workers do this for each line.
+    fn pool(does: &str) -> Arc<Pool> {
+        Arc::new(Pool::new(Command::new("/bin/sh").args(["-c", &format!("while read -r line; do {does}; done")])))
+    }
+
+    fn begin(pool: &Arc<Pool>) -> WarmUp {
+        let limits = WorkerExecutor {
+            pool,
+            places: Places::default(),
+            scratch: Path::new("/nonexistent"),
+            run_limit_s: 1,
+            memory_limit: 1,
+            compiler_memory: 1,
+            allow_unconfined: false,
+            hangs: Path::new("/nonexistent"),
+        };
+        WarmUp::begin(pool.clone(), "gpu-0", "sm_90a", &limits)
+    }
+
+    /// Waits until the worker that warms up has been started.
+    fn started(pool: &Arc<Pool>, file: &Path) {
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        while !file.exists() {
+            assert!(std::time::Instant::now() < end, "no worker was started");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(pool.idle(), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn the_first_step_waits_until_the_runner_is_ready_and_gets_its_worker() {
+        let folder = tempfile::tempdir().unwrap();
+        let (begun, go) = (folder.path().join("begun"), folder.path().join("go"));
+        let answer = r#"{"failed":{"message":"x","notes":[]}}"#;
+        let does =
+            format!("touch {}; while [ ! -e {} ]; do sleep 0.01; done; echo '{answer}'", begun.display(), go.display());
+        let pool = pool(&does);
+        let warm_up = begin(&pool);
+        started(&pool, &begun);
+        let (tell, told) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let pool = &pool;
+            scope.spawn(move || tell.send(pool.turn("gpu-0", &GOING_ON).is_some()).unwrap());
+            assert!(told.recv_timeout(Duration::from_millis(100)).is_err(), "the runner is not ready");
+            std::fs::write(&go, "").unwrap();
+            assert_eq!(told.recv(), Ok(true));
+        });
+        assert_eq!(pool.idle().len(), 1);
+        drop(warm_up);
+    }
+
+    #[test]
+    fn a_runner_that_does_not_start_keeps_no_step_from_the_device() {
+        // The worker dies, or never answers and nothing waits for it any more.
+        let folder = tempfile::tempdir().unwrap();
+        let begun = folder.path().join("begun");
+        for (does, is_dropped) in [("exit 1", false), ("sleep 3600", true)] {
+            let pool = pool(&format!("touch {}; {does}", begun.display()));
+            let warm_up = begin(&pool);
+            started(&pool, &begun);
+            let kept = Some(warm_up).filter(|_| !is_dropped);
+            assert!(pool.turn("gpu-0", &GOING_ON).is_some(), "{does}");
+            drop(kept);
+            std::fs::remove_file(&begun).unwrap();
+        }
     }
 }

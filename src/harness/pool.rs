@@ -70,8 +70,10 @@ impl DeviceWorkers {
     /// How many steps may be at work, for a step that came at that time to a line of so many. A second worker costs a context, which takes longer than many
     /// steps; so it is started where the line is full, or where a step had to wait for longer than a context takes.
     fn most(self, came: Instant, line: usize, now: Instant) -> u32 {
-        let waited = self.warm.map(|warm| now.saturating_duration_since(warm.max(came)));
-        let pays = line >= FOR_A_DEVICE as usize || waited.is_some_and(|waited| waited >= CONTEXT);
+        // Before the first context exists, another one could only be created after it.
+        let pays = self.warm.is_some_and(|warm| {
+            line >= FOR_A_DEVICE as usize || now.saturating_duration_since(warm.max(came)) >= CONTEXT
+        });
         if self.started > 1 || pays { AT_A_DEVICE } else { 1 }
     }
 }
@@ -220,9 +222,8 @@ mod tests {
         let after = |ms| came + Duration::from_millis(ms);
         let workers = |started, warm| DeviceWorkers { started, warm };
         let full = FOR_A_DEVICE as usize;
-        // The first context is being created, and the next one could only be created after it.
-        assert_eq!(workers(1, None).most(came, 2, after(5000)), 1);
-        assert_eq!(workers(1, None).most(came, full, after(0)), AT_A_DEVICE);
+        assert_eq!(workers(1, None).most(came, full, after(5000)), 1);
+        assert_eq!(workers(1, Some(came)).most(came, full, after(0)), AT_A_DEVICE);
         assert_eq!(workers(1, Some(came)).most(came, 2, after(100)), 1);
         assert_eq!(workers(1, Some(came)).most(came, 2, after(300)), AT_A_DEVICE);
         // What it waited for the first context does not count.

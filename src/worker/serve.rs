@@ -101,10 +101,8 @@ fn serve(
 
 /// Executes one step. A panic fails the step but does not end the worker.
 pub fn perform(task: &Task, steps: Dispatch) -> Response {
-    if task.warm_up {
-        return device::warm_up(task);
-    }
-    let Some(run) = steps(task) else {
+    let found: Option<fn(&Task) -> Response> = if task.warm_up { Some(device::warm_up) } else { steps(task) };
+    let Some(run) = found else {
         let on =
             task.spec.params.get("arch").and_then(|a| a.as_str()).map(|a| format!(" for `{a}`")).unwrap_or_default();
         return Response::Unavailable {

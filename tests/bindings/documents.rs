@@ -113,7 +113,7 @@ fn packaged(
             kernel.serves(variant, operator, choice, shape).unwrap()
                 && kernel.launches(variant, choice, &problem).is_ok()
         };
-        let specialised = |variant: &Variant| specialised(kernel, variant, choice, &problem);
+        let specialised = |variant: &Variant| specialised(operator, kernel, variant, choice, &problem);
         let name = kernel.class_of(operator, choice, shape).unwrap();
         let known = classes.iter().position(|class| class.class == name);
         let label = known.map(|class| classes[class].variant.clone());

@@ -7,7 +7,7 @@ use crate::lab::root;
 use kforge::model::bound::{Buffer, Launch};
 use kforge::model::description::LaunchSequence;
 use kforge::model::triton::SpecialisedFunction;
-use kforge::model::{Kernel, Language, Problem, TypeChoice, Variant};
+use kforge::model::{Kernel, Language, Operator, Problem, TypeChoice, Variant};
 use kforge::plan::triton::Compiled;
 use kforge::record::contract::{self, TritonFacts};
 use kforge::record::contract_description;
@@ -36,6 +36,7 @@ impl Specialised {
 
 /// The machine code of a variant for a problem; none if the kernel is not written in Triton.
 pub(crate) fn specialised(
+    operator: &Operator,
     kernel: &Kernel,
     variant: &Variant,
     choice: &TypeChoice,
@@ -64,11 +65,14 @@ pub(crate) fn specialised(
         profile_scratch_align: 1,
         cooperative: false,
         pdl: false,
+        // Descriptors of the host are passed in parts.
         descriptors: 0,
+        maps: vec![],
     };
     let facts: Vec<TritonFacts> = found.functions.iter().enumerate().map(of).collect();
     let entries = found.entries();
     let mut described = compiled.described(problem).unwrap();
-    contract_description::complete(&mut described, &entries, &facts).unwrap();
+    let tensors = operator.interface(choice).unwrap().tensors;
+    contract_description::complete(&mut described, &tensors, &entries, &facts).unwrap();
     Some(Specialised { class: found.class, described, bound: found.launches, entries, facts })
 }

@@ -134,6 +134,7 @@ impl Attack {
             allow_unconfined: false,
             hang: None,
             planned: std::time::SystemTime::UNIX_EPOCH,
+            warm_up: false,
         };
         match self.pool.run(&request, &GOING_ON).unwrap() {
             Response::Failed { message, notes } => {

@@ -138,6 +138,7 @@ fn by_copy(
         allow_unconfined: false,
         hang: None,
         planned: std::time::SystemTime::UNIX_EPOCH,
+        warm_up: false,
     };
     match pool.run(&request, &AtomicBool::new(false)).unwrap() {
         Response::Done { .. } => {}

@@ -1,5 +1,7 @@
 //! Where several kernels implement one operator, their champions are compared, and a report names the fastest at each bench shape.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, Machine, steps};
@@ -51,9 +53,9 @@ fn the_faster_kernel_of_an_operator_leads() {
     assert_eq!(between.len(), 1, "{between:?}");
     let [leader] = leaders(&lab).try_into().unwrap();
     assert_eq!((&leader["kernel"], &leader["shape"], &leader["target"]), (&json!("m"), &json!("big"), &json!("h")));
-    let [versus] = leader["versus"].as_array().cloned().unwrap().try_into().unwrap();
-    assert_eq!((&versus["kernel"], &versus["pairs"]["variant"]), (&json!("k"), &json!("V=1")));
-    let ratio = versus["pairs"]["ratio"].as_f64().unwrap();
+    let [other] = leader["others"].as_array().cloned().unwrap().try_into().unwrap();
+    assert_eq!((&other["kernel"], &other["variant"]), (&json!("k"), &json!("V=1")));
+    let ratio = other["pairs"]["ratio"].as_f64().unwrap();
     assert!((1.02..1.05).contains(&ratio), "{ratio}");
     let line = "fastest kernel of twice on h at big: m, V=1 (k: slower, +3.";
     for words in [["report", "--offline"], ["explain", "k"], ["explain", "m"]] {
@@ -83,9 +85,59 @@ fn a_kernel_that_is_far_slower_is_not_paired() {
     let text = said(&lab, &["report", "--offline"]);
     let line = text.lines().find(|line| line.contains("fastest kernel of twice")).unwrap_or_else(|| panic!("{text}"));
     assert!(line.contains("big: k, V=1 (m: +") && line.ends_with(" % by medians)"), "{line}");
-    // Of one kernel, a report still says how it compares.
-    let of_k = said(&lab, &["report", "--offline", "--kernel", "k"]);
-    assert!(of_k.contains("fastest kernel of twice on h at big: k"), "{of_k}");
+    // Of one kernel, a report and an explanation still say how it compares.
+    for words in [["report", "--offline", "--kernel", "k"], ["report", "--offline", "--kernel", "m"]] {
+        assert!(said(&lab, &words).contains(line), "{words:?}");
+    }
+    assert!(said(&lab, &["explain", "m"]).contains("fastest kernel of twice on h at big: k"));
+    let champions: BTreeSet<String> = built.events("champion").map(|c| c["kernel"].as_str().unwrap().into()).collect();
+    assert_eq!(champions, ids(&["k", "m"]));
+}
+
+#[test]
+fn a_kernel_whose_confirmation_fails_does_not_lead() {
+    let fast = |machine: Machine| machine.rule("^k<1>", "ns = 1000.0").rule("^k<[24]>", "ns = 2000.0");
+    let lab = lab(1000.0, 970.0);
+    lab.on(&fast(Machine { noise: 0.002, ..Machine::default() }).rule("^m<1>", "ns = 970.0\nisolated-error = 1.0"));
+    let output = lab.project.command(&["build", "--offline"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && !text.contains("fastest kernel"), "{text}");
+    assert_eq!(leaders(&lab), Vec::<Value>::new());
+}
+
+#[test]
+fn pairs_with_another_kernel_are_no_pairs_of_an_own_variant() {
+    let lab = lab(1000.0, 970.0).manifest("tune.V = [1]", "tune.V = [2]");
+    lab.on(&Machine { noise: 0.002, ..Machine::default() }
+        .rule("^k<1>", "ns = 1000.0")
+        .rule("^k<[24]>", "ns = 2000.0")
+        .rule("^m<2>", "ns = 970.0"));
+    lab.built(&[]);
+    let text = said(&lab, &["explain", "k"]);
+    let own = text.lines().find(|line| line.trim_start().starts_with("V=2")).unwrap_or_else(|| panic!("{text}"));
+    assert!(!own.contains("in pairs"), "{own}");
+}
+
+#[test]
+fn evidence_of_pairs_between_kernels_is_not_required() {
+    let lab = lab(1000.0, 970.0);
+    lab.built(&["--kernel", "k"]);
+    lab.built(&["--kernel", "m"]);
+    let none = lab.anew("none");
+    lab.give_evidence(&none);
+    none.on(&Machine { device: None, ..Machine::default() });
+    none.built(&["--require-evidence=claimed"]);
+}
+
+#[test]
+fn a_kernel_that_nobody_has_written_yet_keeps_no_leader_from_the_others() {
+    let lab = lab(1000.0, 970.0);
+    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let unwritten = "\n[agents.writer]\ncommand = [\"./agent.sh\"]\n\n[kernel.q]\noperator = \"twice\"\ntargets = [\"h\"]\ngenerate = { agent = \"writer\", rounds = 1 }\n";
+    lab.project.write("kernel.toml", &format!("{manifest}{unwritten}"));
+    let output = lab.project.command(&["build", "--offline", "--keep-going"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("fastest kernel of twice on h at big: m"), "{text}");
 }
 
 #[test]

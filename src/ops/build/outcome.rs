@@ -7,7 +7,7 @@ use super::BuildRequest;
 use crate::contradictions::Contradiction;
 use crate::session::build::Ready;
 use crate::session::evidence_policy::EvidencePolicy;
-use kforge_engine::{BuildOutcome, Done, Node, Unanswered};
+use kforge_engine::{BuildOutcome, Done, Node, Source, Unanswered};
 use kforge_types::record::{Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// How a build ended. If several variants apply, the first of these counts: interrupted, not built, contradicted, wrong, no evidence.
@@ -108,9 +108,15 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
     let on_device = |n: &Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
     // A profile and a device's peaks decide no verdict, champion or attribution. Without them, only the bound of a kernel is unknown; without a baseline, only
-    // how champions compare with it; without timed calls, only how long those of a kernel in PyTorch take.
+    // how champions compare with it; without timed calls, only how long those of a kernel in PyTorch take; without pairs of champions of two kernels, only which
+    // of the kernels leads.
     let adds = [StepKind::Profile, StepKind::Peaks, StepKind::Baseline, StepKind::Calls];
-    let decides = |n: &Node| on_device(n) && !adds.contains(&n.kind);
+    let kernel_of = |n: &Node, side: &str| match n.inputs.get(side).map(|input| &input.source) {
+        Some(Source::Output { node, .. }) => outcome.graph.find(node).map(|at| &outcome.graph.node(at).labels.kernel),
+        _ => None,
+    };
+    let leads = |n: &Node| n.kind == StepKind::Pairs && kernel_of(n, "binary:a") != kernel_of(n, "binary:b");
+    let decides = |n: &Node| on_device(n) && !adds.contains(&n.kind) && !leads(n);
     let is_called = |n: &Node| n.inputs.contains_key("called");
     // A step is skipped for the reason of the first step that gave no result, so steps that lack one thing have one reason.
     let reason = |root: &str| {

@@ -105,7 +105,8 @@ pub struct Champion {
 pub fn champions(ready: &Ready<'_>, outcome: &BuildOutcome) -> Vec<Champion> {
     let mut out = vec![];
     for (node, done) in outcome.graph.nodes().zip(&outcome.steps).filter(|(n, _)| n.kind == StepKind::Select) {
-        let Some(names) = ready.names(&node.id) else { continue };
+        // A selection among kernels names champions that are known already.
+        let Some(names) = ready.names(&node.id).filter(|names| names.kernels.is_empty()) else { continue };
         let digest = done.result.as_ref().and_then(|r| r.outputs.get("selection"));
         let bytes = digest.and_then(|d| ready.leaves.get(d).ok().flatten());
         let Some(selection) = bytes.and_then(|b| serde_json::from_slice::<Selection>(&b).ok()) else { continue };

@@ -205,7 +205,8 @@ impl Inputs<'_, '_> {
         let variant = |node: &Node, side: &str| {
             let Source::Output { node, .. } = &node.inputs.get(side)?.source else { return None };
             let labels = &self.nodes.get(node.as_str())?.labels;
-            labels.variant.clone().filter(|_| labels.method.is_none())
+            // Pairs may be with a variant of another kernel, which may have the same label.
+            labels.variant.clone().filter(|_| labels.method.is_none() && labels.kernel == mine.kernel)
         };
         self.pairs.iter().filter(|(node, _)| of_kernel(node)).find_map(|(node, done)| {
             let (a, b) = (variant(node, "binary:a")?, variant(node, "binary:b")?);

@@ -228,7 +228,21 @@ fn leaders(ready: &Ready<'_>, known: &ReadyResult, select: &Node, selected: &Sel
         let result = done.as_ref().and_then(|done| done.result.as_ref());
         Some(leaders::of_result(&node.labels, result, &names, &results, &reader))
     };
-    steps.filter_map(of_step).flatten().filter(|leader| leader.is_about(&selected.kernel)).collect()
+    // A champion whose confirmation fails does not lead.
+    let fails = |leader: &LeaderReport| {
+        known.steps.iter().any(|(node, done)| {
+            let labels = &node.labels;
+            let is_its = labels.confirms && labels.kernel.as_ref() == Some(&leader.kernel);
+            is_its
+                && (labels.variant.as_ref(), labels.shape.as_ref()) == (Some(&leader.variant), Some(&leader.shape))
+                && matches!(
+                    done.as_ref().and_then(|done| done.result.as_ref()?.verdict.as_ref()),
+                    Some(Verdict::Fail(_))
+                )
+        })
+    };
+    let all = steps.filter_map(of_step).flatten();
+    all.filter(|leader| leader.is_about(&selected.kernel) && !fails(leader)).collect()
 }
 
 /// The baselines beside the champions of a selection that are rated.

@@ -1,7 +1,7 @@
 //! Prepares a build from an open workspace, stage by stage: locks, journal, toolchains, sources, host tools, plan, evidence, engine. Each stage is a file;
 //! packages below do the work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -102,8 +102,8 @@ pub struct Ready<'a> {
     pub pool: Arc<Pool>,
     /// The devices of this machine.
     pub devices: Devices,
-    /// Whether the plan has steps at a device.
-    pub observes: bool,
+    /// The UUIDs of the devices at which the plan has steps.
+    pub observed: BTreeSet<String>,
     /// Records of bundles in the repository.
     pub committed: Arc<evidence::Beside>,
     /// The number of those records for each binary that the bundles contain.
@@ -155,7 +155,8 @@ impl Session {
         let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();
         let inputs = hosted.inputs(opened, packages, &mut gathered);
         let planned = self.planned(packages, asked, inputs, &devices)?;
-        let observes = planned.graph.nodes().any(|node| node.resources.device.is_some());
+        let at_devices = planned.graph.nodes().filter_map(|node| node.resources.device.as_ref());
+        let observed = at_devices.flat_map(|uuids| uuids.iter().cloned()).collect();
         witness.add(hosted.witness);
         let trusted = self.trusted(Some(&opened.workspace.root), None)?;
         witness.add(trusted.witness.clone());
@@ -174,7 +175,7 @@ impl Session {
         Ok(Ready {
             options: self.build_options(asked, &locks, machine_key.clone())?,
             pool: Arc::new(self.pool(opened)?),
-            observes,
+            observed,
             graph: planned.graph,
             expander: planned.expander,
             memory: JournalMemory::new(journal.journal.clone(), blobs.clone()),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::tools::Tools;
 use crate::event::Reporter;
@@ -18,10 +18,10 @@ use kforge_worker::compiled::NVCC;
 pub(crate) struct Workers<'a> {
     /// The processes.
     pub pool: &'a Arc<Pool>,
-    /// The devices at which the build has steps; empty if it has none.
+    /// The devices at which the build has steps.
     pub devices: Devices,
-    /// The runner that is started at a device when the first compilation for it begins.
-    pub warm_up: OnceLock<WarmUp>,
+    /// By UUID: the runner that was started at a device when the first compilation for it began.
+    pub warm: Mutex<BTreeMap<String, WarmUp>>,
     /// The tools of each toolchain.
     pub tools: &'a Tools,
     /// What workers get in addition to the tools of a step.
@@ -51,7 +51,8 @@ impl Workers<'_> {
         let Some(arch) = arch.filter(|_| job.spec.kind == StepKind::Compile) else { return };
         let resolved = self.devices.resolve(arch, None);
         if let Some(device) = resolved.as_ref().and_then(|resolved| resolved.uuids.first()) {
-            self.warm_up.get_or_init(|| {
+            let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
+            warm.entry(device.clone()).or_insert_with(|| {
                 let limits = self.executor(BTreeMap::new(), &self.scratch);
                 WarmUp::begin(self.pool.clone(), device, arch, &limits)
             });

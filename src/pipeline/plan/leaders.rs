@@ -11,7 +11,9 @@
 //! | only champions take part, each at the bench shapes of its classes | every other variant of a kernel lost to one of them already |
 //! | it waits for all kernels of the operator, and comes after their last challenge | a champion that a challenge replaces would be compared for nothing |
 //! | kernels that select by other times (`select.metric`) than the first one are left out | cold and hot times compare with nothing but their own kind |
-//! | nothing is pinned, packaged or confirmed by it | a champion of each kernel is all of that already, and loaders call a kernel by its name |
+//! | nothing is pinned, packaged or confirmed by it | each kernel's own selection leads to all of that, and loaders call a kernel by its name; a report leaves out a leader whose confirmation fails |
+//! | a shape that only one kernel serves has no leader | nothing is compared there |
+//! | evidence of these pairs is never required | they decide nothing that a kernel ships |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -140,13 +142,20 @@ impl Planner<'_> {
             return Ok(());
         }
         let entrants = std::mem::take(entrants);
-        let later = std::mem::replace(&mut self.later, PHASES * (MOST + 1));
+        let before = self.after_all_challenges();
         let planned = self.among(scope, entrants);
-        self.later = later;
+        (self.later, self.wave) = before;
         planned
     }
 
-    /// Plans the selection among the champions of these kernels, if at least two have one.
+    /// Moves what is planned behind the last challenge, whichever kernel ended last. Returns the place before.
+    fn after_all_challenges(&mut self) -> (u8, u32) {
+        let before = (self.later, self.wave);
+        (self.later, self.wave) = (PHASES * (MOST + 1), 0);
+        before
+    }
+
+    /// Plans the selection among the champions of these kernels, at the bench shapes at which at least two have one.
     fn among(&mut self, scope: Scope<'_>, mut entrants: BTreeMap<String, Entrant>) -> Result<(), Diagnostic> {
         let declared = &self.package_input(scope.package).package.kernels;
         let in_order = declared.iter().filter_map(|kernel| Some((kernel.name.clone(), entrants.remove(&kernel.name)?)));
@@ -155,6 +164,19 @@ impl Planner<'_> {
         let Some(metric) = entrants.first().map(|(_, first)| first.metric) else { return Ok(()) };
         entrants.retain(|(_, entrant)| entrant.metric == metric);
         if entrants.len() < 2 {
+            return Ok(());
+        }
+        let mut count: BTreeMap<usize, usize> = BTreeMap::new();
+        for at in entrants.iter().flat_map(|(_, of)| of.champions.iter().flat_map(|one| &one.at)) {
+            // A kernel has one champion at a shape.
+            *count.entry(at.case.at).or_default() += 1;
+        }
+        for one in entrants.iter_mut().flat_map(|(_, of)| &mut of.champions) {
+            one.at.retain(|at| count.get(&at.case.at).is_some_and(|kernels| *kernels > 1));
+        }
+        entrants.iter_mut().for_each(|(_, of)| of.champions.retain(|one| !one.at.is_empty()));
+        entrants.retain(|(_, of)| !of.champions.is_empty());
+        if entrants.is_empty() {
             return Ok(());
         }
         let round = entrants.iter().map(|(_, entrant)| entrant.round).max().unwrap_or(0);
@@ -245,14 +267,14 @@ impl Planner<'_> {
         nomination: &Nomination,
     ) -> Result<(), Diagnostic> {
         let mut decision = leading.decision.clone();
-        let later = std::mem::replace(&mut self.later, PHASES * (MOST + 1));
+        let before = self.after_all_challenges();
         let pairs = self.pairs_of_leaders(leading, nomination);
         if let Ok(pairs) = &pairs {
             decision.inputs.extend(pairs.clone());
             let id = self.add(decision);
             self.fields.deciding.insert(id, leading.clone());
         }
-        self.later = later;
+        (self.later, self.wave) = before;
         pairs.map(drop)
     }
 

@@ -191,9 +191,9 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             report.rooflines.push(RooflineReport { variant: variant.clone(), shape, roofline, achieved });
         }
     }
-    packages.all.iter_mut().for_each(|package| leaders::sort(&mut package.leaders));
     missing::name(&mut packages.all, steps);
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
+    packages.all.iter_mut().for_each(leaders::complete);
     for (place, untried) in wrong::untried(steps, types_of) {
         let [package, kernel, target, types] = &place;
         let kernels = packages.get(package).kernels.iter_mut().filter(|of| of.name == *kernel);

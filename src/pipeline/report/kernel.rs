@@ -245,7 +245,7 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
                 let _ = writeln!(out, "  {line}");
             }
             for leader in &seat.leaders {
-                let _ = writeln!(out, "  {}", leader.by_pairs());
+                let _ = writeln!(out, "  {}", leader.line());
             }
             if !seat.observed.is_empty() {
                 let _ = writeln!(out, "  {DIM}evidence: {}{DIM:#}", provenance::line(&seat.observed, now));

@@ -4,14 +4,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::assemble::{Names, Reader};
-use super::document::{KernelReport, PackageReport, TargetReport, VersusReport};
+use super::document::{PackageReport, TargetReport, VersusReport};
 use super::text::variant;
 use super::versus::{Pairs, compared};
 use crate::plan::kernels::MARGIN;
 use kforge_numerics::measure::paired::{answer_of, difference, said};
-use kforge_types::record::StepResult;
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{Champion, Selection};
+use kforge_types::record::{StepResult, Verdict};
 
 /// The champion that leads among the kernels of one operator at a bench shape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -31,18 +31,26 @@ pub struct LeaderReport {
     pub variant: String,
     /// Why it leads.
     pub because: String,
-    /// The comparisons by pairs with champions of other kernels, by kernel. A champion that is far slower by its median is not compared.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub versus: Vec<KernelVersusReport>,
+    /// The champions of the other kernels that were compared there, by kernel.
+    pub others: Vec<OtherKernelReport>,
 }
 
-/// A comparison by pairs of another kernel's champion with the one that leads.
+/// The champion of another kernel beside the one that leads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct KernelVersusReport {
-    /// The other kernel.
+pub struct OtherKernelReport {
+    /// The kernel.
     pub kernel: String,
-    /// The comparison.
-    pub pairs: VersusReport,
+    /// Its champion.
+    pub variant: String,
+    /// Its median time over that of the leader, if both are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median: Option<f64>,
+    /// The comparison by pairs. A champion that is far slower by its median is not compared so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<VersusReport>,
+    /// Whether it ties with the leader for fastest, which is declared first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ties: bool,
 }
 
 /// The leaders that the result of a selection among kernels names.
@@ -57,99 +65,129 @@ pub fn of_result(
     let champions = selection.map(|selection| selection.champions).unwrap_or_default();
     let of = |champion: &Champion| {
         let order = champion.variant?;
-        let of_kernel = |(other, pairs): (u32, VersusReport)| {
-            Some(KernelVersusReport { kernel: names.kernels.get(&other)?.clone(), pairs })
+        let mut compared = compared(champion, names, pairs, reader);
+        let other = |(at, kernel): (&u32, &String)| {
+            let pairs = compared.iter().position(|(other, _)| other == at).map(|found| compared.swap_remove(found).1);
+            let ties = champion.ties.contains(at);
+            Some(OtherKernelReport {
+                kernel: kernel.clone(),
+                variant: names.variants.get(at)?.clone(),
+                median: None,
+                pairs,
+                ties,
+            })
         };
-        let mut versus: Vec<KernelVersusReport> =
-            compared(champion, names, pairs, reader).into_iter().filter_map(of_kernel).collect();
-        versus.sort_by(|a, b| (&a.kernel, &a.pairs.variant).cmp(&(&b.kernel, &b.pairs.variant)));
+        let own = names.kernels.get(&order)?;
+        let mut others: Vec<OtherKernelReport> =
+            names.kernels.iter().filter(|(_, kernel)| *kernel != own).filter_map(other).collect();
+        others.sort_by(|a, b| (&a.kernel, &a.variant).cmp(&(&b.kernel, &b.variant)));
         Some(LeaderReport {
             operator: labels.operator.clone()?,
             types: names.types.clone(),
             target: labels.target.clone()?,
             // A class of a selection among kernels is one shape.
             shape: champion.shapes.first().and_then(|at| names.shapes.get(*at as usize)).cloned()?,
-            kernel: names.kernels.get(&order)?.clone(),
+            kernel: own.clone(),
             variant: names.variants.get(&order)?.clone(),
             because: champion.because.clone(),
-            versus,
+            others,
         })
     };
     champions.iter().filter_map(of).collect()
 }
 
 /// Sorts leaders, so that their order does not depend on which step ended first.
-pub(super) fn sort(leaders: &mut [LeaderReport]) {
+fn sort(leaders: &mut [LeaderReport]) {
     let order = |one: &LeaderReport| (one.operator.clone(), one.types.clone(), one.target.clone(), one.shape.clone());
     leaders.sort_by_key(order);
 }
 
+/// Completes the leaders of a package by what the rest of the report knows: medians of the others, without those that are not timed at the shape. Removes the
+/// leaders whose champion is wrong after all, because its confirmation failed.
+pub(super) fn complete(package: &mut PackageReport) {
+    let mut leaders = std::mem::take(&mut package.leaders);
+    leaders.retain(|leader| !leader.fails(package));
+    for leader in &mut leaders {
+        let own = leader.time(package, &leader.kernel, &leader.variant);
+        let (shape, place) = (leader.shape.clone(), leader.clone());
+        for other in &mut leader.others {
+            let time = place.time(package, &other.kernel, &other.variant);
+            other.median = time.zip(own).map(|(time, own)| time / own);
+        }
+        leader.others.retain(|other| {
+            other.pairs.is_some() || other.ties || place.is_champion(package, other, &shape) && other.median.is_some()
+        });
+    }
+    sort(&mut leaders);
+    package.leaders = leaders;
+}
+
 impl LeaderReport {
-    /// Whether it is about a kernel: as the one that leads, or as one that was compared with it.
+    /// Whether it is about a kernel: as the one that leads, or as another one.
     pub fn is_about(&self, kernel: &str) -> bool {
-        self.kernel == kernel || self.versus.iter().any(|other| other.kernel == kernel)
+        self.kernel == kernel || self.others.iter().any(|other| other.kernel == kernel)
     }
 
-    /// The target of a kernel for the choice of types.
-    fn seat<'k>(&self, kernel: &'k KernelReport) -> Option<&'k TargetReport> {
+    /// A kernel on the target for the choice of types.
+    fn seat<'p>(&self, package: &'p PackageReport, kernel: &str) -> Option<&'p TargetReport> {
+        let kernel = package.kernels.iter().find(|of| of.name == kernel)?;
         kernel.targets.iter().find(|target| target.target == self.target && target.types == self.types)
     }
 
-    /// The median time of a kernel's champion at the shape.
-    fn time(&self, kernel: &KernelReport) -> Option<f64> {
-        let seat = self.seat(kernel)?;
-        let champion = seat.champion_at(&self.shape)?.variant.as_ref()?;
+    fn fails(&self, package: &PackageReport) -> bool {
+        let shapes = self.seat(package, &self.kernel).map(|seat| seat.shapes.as_slice()).unwrap_or_default();
+        shapes
+            .iter()
+            .any(|of| of.shape == self.shape && of.variant == self.variant && matches!(of.verdict, Verdict::Fail(_)))
+    }
+
+    fn is_champion(&self, package: &PackageReport, other: &OtherKernelReport, shape: &str) -> bool {
+        let champion = self.seat(package, &other.kernel).and_then(|seat| seat.champion_at(shape));
+        champion.is_some_and(|champion| champion.variant.as_ref() == Some(&other.variant))
+    }
+
+    /// The median time of a variant of a kernel at the shape, cold or hot as its kernel selects.
+    fn time(&self, package: &PackageReport, kernel: &str, variant: &str) -> Option<f64> {
+        let seat = self.seat(package, kernel)?;
         let hot = seat.basis.as_ref().is_some_and(|basis| basis.hot);
-        seat.times.iter().find(|time| time.shape == self.shape && time.variant == *champion)?.ns(hot)
+        seat.times.iter().find(|time| time.shape == self.shape && time.variant == variant)?.ns(hot)
     }
 
-    /// The other kernels of the operator: compared by pairs, or else by medians.
-    fn others(&self, package: &PackageReport) -> Vec<String> {
-        let own = package.kernels.iter().find(|kernel| kernel.name == self.kernel).and_then(|kernel| self.time(kernel));
-        let mut all: Vec<String> = self.versus.iter().map(KernelVersusReport::line).collect();
-        let kernels = package.kernels.iter().filter(|kernel| kernel.operator == self.operator);
-        for kernel in kernels.filter(|kernel| !self.is_about(&kernel.name)) {
-            if let Some((time, own)) = self.time(kernel).zip(own) {
-                all.push(format!("{}: {} by medians", kernel.name, difference(time / own - 1.0)));
-            }
-        }
-        all
-    }
-
-    /// As [`Self::line`], without times of kernels that were not compared in pairs.
-    pub(super) fn by_pairs(&self) -> String {
-        self.line(&PackageReport::default())
-    }
-
-    /// In one line: `fastest kernel of softmax on h200 at large: tiled BLOCK=256 (plain: slower, +3.1 % [+2.9, +3.3])`.
-    pub(super) fn line(&self, package: &PackageReport) -> String {
+    /// In one line: `fastest kernel of softmax on h200 at large: tiled, BLOCK=256 (plain: slower, +3.1 % [+2.9, +3.3])`.
+    pub(super) fn line(&self) -> String {
         let LeaderReport { operator, types, target, shape, kernel, .. } = self;
         let types = if types.is_empty() { String::new() } else { format!(" [{types}]") };
-        let others = self.others(package);
+        let others: Vec<String> = self.others.iter().filter_map(OtherKernelReport::words).collect();
         let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join("; ")) };
         let named = variant(&self.variant);
         format!("fastest kernel of {operator}{types} on {target} at {shape}: {kernel}, {named}{others}")
     }
 }
 
-impl KernelVersusReport {
-    /// `plain: slower, +3.1 % [+2.9, +3.3]`.
-    fn line(&self) -> String {
-        let VersusReport { ratio, interval: (low, high), orders_disagree, .. } = &self.pairs;
-        let (median, ends) = (ratio - 1.0, (low - 1.0, high - 1.0));
-        let answer = answer_of(median, ends, orders_disagree.is_some(), MARGIN);
-        format!("{}: {}", self.kernel, said(answer, median, ends))
+impl OtherKernelReport {
+    /// `plain: slower, +3.1 % [+2.9, +3.3]`; none if nothing is known of it but its name.
+    fn words(&self) -> Option<String> {
+        let kernel = &self.kernel;
+        if let Some(VersusReport { ratio, interval: (low, high), orders_disagree, .. }) = &self.pairs {
+            let (median, ends) = (ratio - 1.0, (low - 1.0, high - 1.0));
+            let answer = answer_of(median, ends, orders_disagree.is_some(), MARGIN);
+            return Some(format!("{kernel}: {}", said(answer, median, ends)));
+        }
+        if self.ties {
+            return Some(format!("{kernel}: ties with it"));
+        }
+        self.median.map(|median| format!("{kernel}: {} by medians", difference(median - 1.0)))
     }
 }
 
 /// The leaders of a package, a line each.
 pub(super) fn lines(package: &PackageReport) -> Vec<String> {
-    package.leaders.iter().map(|leader| leader.line(package)).collect()
+    package.leaders.iter().map(LeaderReport::line).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::{ChampionReport, TimeReport};
+    use super::super::document::{ChampionReport, KernelReport, TimeReport};
     use super::*;
 
     fn kernel(name: &str, ns: f64) -> KernelReport {
@@ -179,7 +217,16 @@ mod tests {
         KernelReport { name: name.into(), operator: "o".into(), targets: vec![target] }
     }
 
-    fn leader(versus: Vec<KernelVersusReport>) -> LeaderReport {
+    fn other(kernel: &str, pairs: Option<VersusReport>) -> OtherKernelReport {
+        OtherKernelReport { kernel: kernel.into(), variant: "A=1".into(), median: None, pairs, ties: false }
+    }
+
+    fn pairs(ratio: f64, orders_disagree: Option<(f64, f64)>) -> VersusReport {
+        let interval = (ratio - 0.002, ratio + 0.002);
+        VersusReport { shape: "big".into(), variant: "A=1".into(), ratio, interval, orders_disagree }
+    }
+
+    fn leader(others: Vec<OtherKernelReport>) -> LeaderReport {
         LeaderReport {
             operator: "o".into(),
             types: String::new(),
@@ -188,39 +235,33 @@ mod tests {
             kernel: "a".into(),
             variant: "A=1".into(),
             because: "fastest".into(),
-            versus,
+            others,
         }
     }
 
+    fn completed(others: Vec<OtherKernelReport>, kernels: Vec<KernelReport>) -> PackageReport {
+        let mut package = PackageReport { kernels, leaders: vec![leader(others)], ..PackageReport::default() };
+        complete(&mut package);
+        package
+    }
+
     #[test]
-    fn a_leader_is_named_beside_every_other_kernel_with_a_time() {
-        let kernels = vec![kernel("a", 100.0), kernel("b", 103.0), kernel("c", 150.0)];
-        let pairs = VersusReport {
-            shape: "big".into(),
-            variant: "A=1".into(),
-            ratio: 1.031,
-            interval: (1.029, 1.033),
-            orders_disagree: None,
-        };
-        let versus = vec![KernelVersusReport { kernel: "b".into(), pairs }];
-        let package = PackageReport { kernels, leaders: vec![leader(versus)], ..PackageReport::default() };
+    fn a_leader_is_named_beside_every_other_kernel_that_is_compared_at_the_shape() {
+        let kernels = vec![kernel("a", 100.0), kernel("b", 103.0), kernel("c", 150.0), kernel("d", 100.1)];
+        let tied = OtherKernelReport { ties: true, ..other("d", None) };
+        let others = vec![other("b", Some(pairs(1.031, None))), other("c", None), tied, other("elsewhere", None)];
         assert_eq!(
-            lines(&package),
-            ["fastest kernel of o on h200 at big: a, A=1 (b: slower, +3.1 % [+2.9, +3.3]; c: +50.0 % by medians)"]
+            lines(&completed(others, kernels)),
+            [
+                "fastest kernel of o on h200 at big: a, A=1 (b: slower, +3.1 % [+2.9, +3.3]; c: +50.0 % by medians; d: ties with it)"
+            ]
         );
     }
 
     #[test]
     fn a_comparison_whose_orders_disagree_is_undecided() {
-        let pairs = VersusReport {
-            shape: "big".into(),
-            variant: "A=1".into(),
-            ratio: 1.05,
-            interval: (1.04, 1.06),
-            orders_disagree: Some((1.02, 1.08)),
-        };
-        let other = KernelVersusReport { kernel: "b".into(), pairs };
-        assert!(other.line().starts_with("b: undecided, +5.0 %"), "{}", other.line());
-        assert!(leader(vec![other.clone()]).is_about("b") && !leader(vec![other]).is_about("c"));
+        let found = other("b", Some(pairs(1.05, Some((1.02, 1.08)))));
+        assert!(found.words().is_some_and(|words| words.starts_with("b: undecided, +5.0 %")), "{:?}", found.words());
+        assert!(leader(vec![found.clone()]).is_about("b") && !leader(vec![found]).is_about("c"));
     }
 }

@@ -21,7 +21,8 @@ pub(super) enum Figures {
 pub(super) fn line(report: &Report, figures: Figures) -> Option<String> {
     let targets: Vec<&TargetReport> =
         report.packages.iter().flat_map(|package| &package.kernels).flat_map(|kernel| &kernel.targets).collect();
-    let has_leaders = report.packages.iter().flat_map(|p| &p.leaders).any(|leader| !leader.versus.is_empty());
+    let has_leaders =
+        report.packages.iter().flat_map(|p| &p.leaders).flat_map(|l| &l.others).any(|other| other.pairs.is_some());
     of_all(&targets, figures, has_leaders)
 }
 

@@ -41,7 +41,10 @@ def leaders(lab, chosen):
         seats = {target.get("types", ""): target for kernel, target in lab.targets(folder) if kernel == name} if done.code == 0 else {}
         led = [leader for package in lab.report(folder)["packages"] for leader in package.get("leaders", []) if leader["operator"] == name] if seats else []
         what = f"`{name}` and `{name}_triton` are correct, and one of them leads for each choice of types"
-        holds = bool(seats) and {leader.get("types", "") for leader in led} == set(seats)
+        # Pairs must not show another champion to be faster by more than the margin, and medians none by more than what pairs are taken of.
+        others = [other for leader in led for other in leader["others"]]
+        faster = [other for other in others if (other["pairs"]["interval"][1] < 0.99 if other.get("pairs") else other.get("median", 1) < 0.95)]
+        holds = bool(seats) and {leader.get("types", "") for leader in led} == set(seats) and not faster
         lab.row("leaders", what, holds, "; ".join(said(leader) for leader in led) if holds else [*(f"{step.id}: {step.wrong()}" for step in judged[:2]), done.last()])
         times = {}
         for kernel, target in lab.targets(folder) if seats else []:
@@ -57,5 +60,6 @@ def leaders(lab, chosen):
 
 
 def said(leader):
-    others = [f"{other['kernel']} {other['pairs']['ratio']:.3f} [{other['pairs']['interval'][0]:.3f}, {other['pairs']['interval'][1]:.3f}]" for other in leader.get("versus", [])]
+    pairs = [(other["kernel"], other["pairs"]["ratio"], *other["pairs"]["interval"]) for other in leader["others"] if other.get("pairs")]
+    others = [f"{kernel} {ratio:.3f} [{low:.3f}, {high:.3f}]" for kernel, ratio, low, high in pairs]
     return f"{leader['kernel']} {leader.get('types', '')}, {leader['variant']}; {', '.join(others) or 'by medians'}"

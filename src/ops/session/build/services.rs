@@ -1,7 +1,7 @@
 //! The services with which the engine executes a plan: executors, caches, and evidence of devices. Runs nothing.
 
 use std::io;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::open::{Opened, Session};
 use super::super::workers::Workers;
@@ -15,7 +15,7 @@ use kforge_foundation::base::Diagnostic;
 use kforge_pipeline::step::RemoteExecutor;
 use kforge_pipeline::step::StepExecutor;
 use kforge_types::record::event::CacheOrigin;
-use kforge_types::record::{Devices, Spec};
+use kforge_types::record::{Device, Devices, Spec};
 
 impl Ready<'_> {
     /// Calls `with` with all the services for the engine.
@@ -28,7 +28,7 @@ impl Ready<'_> {
         let workers = Workers {
             pool: &self.pool,
             devices: self.devices_of_steps(),
-            warm_up: OnceLock::new(),
+            warm: Mutex::default(),
             tools: &self.tools,
             reporter: &session.reporter,
             beside: &self.devices.tools,
@@ -43,10 +43,11 @@ impl Ready<'_> {
         self.with_remote(session, opened, workers, with)
     }
 
-    /// The devices of this machine, if the plan has a step at one; not those of a scenario, which have no runner.
+    /// The devices of this machine at which the plan has steps; not those of a scenario, which have no runner.
     fn devices_of_steps(&self) -> Devices {
         let has_runners = self.devices.tools.contains_key(kforge_cuda::device::TOOL);
-        if has_runners && self.observes { self.devices.present.clone() } else { Devices::default() }
+        let is_used = |device: &&Device| has_runners && self.observed.contains(&device.uuid);
+        Devices(self.devices.present.0.iter().filter(is_used).cloned().collect())
     }
 
     /// Like [`Self::with_services`], with another executor in place of the worker processes.

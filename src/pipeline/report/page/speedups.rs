@@ -125,8 +125,8 @@ fn comparisons(seat: &Seat<'_>, most: usize) -> Vec<Comparison> {
             (&leader.kernel, &leader.target, &leader.types) == (&seat.kernel.name, &target.target, &target.types)
                 && (leader.shape.as_str(), &leader.variant) == (shape, &time.variant)
         };
-        for other in seat.package.leaders.iter().filter(is_here).flat_map(|leader| &leader.versus) {
-            let one = &other.pairs;
+        for other in seat.package.leaders.iter().filter(is_here).flat_map(|leader| &leader.others) {
+            let Some(one) = &other.pairs else { continue };
             let how = how(one.ratio, one.interval, one.orders_disagree.is_some());
             found.push(of(format!("kernel {}", other.kernel), one.ratio, Some(one.interval), how, Dot::Hollow));
         }
