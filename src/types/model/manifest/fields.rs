@@ -467,11 +467,7 @@ pub(super) static ARG: Spec = Spec {
         ),
         opt("pointers", Ty::List(&NAME), "a device array of addresses"),
         opt("null", Ty::Bool, "`true`: a null pointer"),
-        opt(
-            "tensormap",
-            NAME,
-            "a tensor map of a tensor or workspace, by value, from sm_90; in Triton a tensor descriptor",
-        ),
+        opt("tensormap", NAME, "a tensor map of a tensor or workspace, by value, from sm_90; in Triton a descriptor"),
         opt("box", Ty::Some(&INT_EXPR, 1, 5), "elements that one copy moves along each axis, innermost axis first"),
         opt(
             "block_shape",
