@@ -167,7 +167,7 @@ impl Planner<'_> {
         target: &Target,
     ) -> Result<(), Diagnostic> {
         let scope = Scope { package, kernel, operator, choice, target, round: 0 };
-        self.expect(scope);
+        self.awaits(scope);
         let accepted = self.is_accepted(scope);
         let variants = match &kernel.rounds {
             _ if accepted => Some(self.accepted(scope)?),
@@ -192,7 +192,7 @@ impl Planner<'_> {
         self.calibrate(package, operator, choice, &cases);
         let cases = served(scope, cases)?;
         if cases.is_empty() {
-            self.expect_no_more(scope);
+            self.awaits_no_longer(scope);
             return Ok(());
         }
         let mut field = Field::default();

@@ -111,14 +111,14 @@ impl Leading {
 
 impl Planner<'_> {
     /// Notes that a kernel will have a selection on a target. Every kernel is noted before the first one has champions.
-    pub(super) fn expect(&mut self, scope: Scope<'_>) {
+    pub(super) fn awaits(&mut self, scope: Scope<'_>) {
         if is_timed(scope) && self.input.goal == Goal::Build {
             self.fields.expected.entry(place(scope)).or_default().insert(scope.kernel.name.clone());
         }
     }
 
     /// Notes that a kernel has no selection after all.
-    pub(super) fn expect_no_more(&mut self, scope: Scope<'_>) {
+    pub(super) fn awaits_no_longer(&mut self, scope: Scope<'_>) {
         if let Some(kernels) = self.fields.expected.get_mut(&place(scope)) {
             kernels.remove(&scope.kernel.name);
         }

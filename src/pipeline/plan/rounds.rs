@@ -135,7 +135,7 @@ impl Planner<'_> {
         }
         // If there is nothing to select from, only the next round can follow.
         if selects && field.builds.is_empty() {
-            self.expect_no_more(scope);
+            self.awaits_no_longer(scope);
             match scope.kernel.rounds.as_ref().is_some_and(|rounds| last < rounds.rounds) {
                 true => {
                     let params = self.round_params(scope, last + 1, None, &[]);
