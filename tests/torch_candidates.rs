@@ -343,18 +343,28 @@ fn calls_are_timed_where_the_processor_stands_in_for_a_device_and_their_outputs_
         ("counts", "positive", "ModelNew", ""),
         ("one_number", "total", "total", ""),
         ("own_buffer", "linear", "ModelNew", ""),
+        ("tuned", "linear", "ModelNew", "tune.BLOCK = [2, 4]"),
     ];
     let expected = expected();
     let kernels = kernels.map(|(name, operator, _, more)| (name, operator, &*expected.honest[name].function, more));
     let Some((lab, _place)) = Lab::new("honest", &kernels).on_a_device() else { return };
     benched(&lab);
+    let manifest = fs::read_to_string(lab.path("kernel.toml")).unwrap();
+    fs::write(lab.path("kernel.toml"), manifest + "\n[baseline.as_written]\nhow = \"eager\"\n").unwrap();
     let ran = lab.run(&["build", "--message-format", "json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.said);
-    assert_eq!(ran.executed("calls"), kernels.len(), "{}", ran.said);
+    // One of them has two variants, which are compared in pairs.
+    assert_eq!(ran.executed("calls"), kernels.len() + 1, "{}", ran.said);
+    assert!(ran.executed("pairs") > 0, "{}", ran.said);
     let report = lab.report();
     for kernel in report["packages"][0]["kernels"].as_array().unwrap() {
         let target = &kernel["targets"][0];
         assert_eq!(target["shapes"][0]["confirmed"], true, "{target}");
+        assert_eq!(target["champions"][0]["provisional"], false, "{target}");
+        let [baseline] = &target["baselines"].as_array().unwrap()[..] else { panic!("{target}") };
+        let rating = &baseline["rating"];
+        assert_eq!((&rating["verdict"], &rating["of_calls"]), (&Value::from("pass"), &Value::Bool(true)), "{rating}");
+        assert!(rating["ratio"]["median"].as_f64().unwrap() > 0.0 && rating["device_ns"].is_null(), "{rating}");
         let [calls] = &target["calls"].as_array().unwrap()[..] else { panic!("{target}") };
         let of = |name: &str| calls[name].as_f64().unwrap_or_default();
         assert!(of("calls") >= 12.0 && of("compared") >= 5.0 && of("compared") <= of("calls"), "{calls}");

@@ -62,8 +62,8 @@ fn registered(code: WorkerCode) -> Code {
         WorkerCode::Bench => code!(device::bench, virtual_device::bench),
         WorkerCode::Calls => code!(verifier::calls::on_device, virtual_device::calls),
         WorkerCode::Peaks => code!(device::peaks, virtual_device::peaks),
-        WorkerCode::Pairs => code!(device::pairs, virtual_device::pairs),
-        WorkerCode::Baseline => code!(device::baseline, virtual_device::baseline),
+        WorkerCode::Pairs => code!(verifier::call_pairs::on_device, virtual_device::pairs),
+        WorkerCode::Baseline => code!(verifier::call_pairs::baseline_on_device, virtual_device::baseline),
         WorkerCode::Profile => code!(device::profile, virtual_device::profile),
     }
 }

@@ -30,7 +30,12 @@ const PROTOCOLS: [(&str, u32, &[&str]); 10] = [
     (
         "CALLS_PROTOCOL",
         CALLS_PROTOCOL,
-        &["worker/steps/verifier/calls.rs", "cuda/device/calls/process.rs", "harness/candidate/start.rs"],
+        &[
+            "worker/steps/verifier/calls.rs",
+            "worker/steps/verifier/call_pairs.rs",
+            "cuda/device/calls/process.rs",
+            "harness/candidate/start.rs",
+        ],
     ),
     ("SANITIZE_PROTOCOL", SANITIZE_PROTOCOL, &["cuda/device/sanitize.rs", RUNNER]),
     ("BENCH_PROTOCOL", BENCH_PROTOCOL, &["cuda/device/bench.rs", RUNNER]),

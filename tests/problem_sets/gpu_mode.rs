@@ -40,11 +40,19 @@ const LINES: &[(&str, &[&str])] = &[
             "params.gated = { dtype = \"bool\" }",
         ],
     ),
+    (
+        "initialised",
+        &[
+            "inputs.up_weight = { dtype = \"f32\", shape = [\"width\", \"width\"] }",
+            "outputs.y = { dtype = \"f32\", shape = [\"rows\", \"width\"] }",
+        ],
+    ),
 ];
 
 /// Why tasks are refused: the kind, and a part of the message.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("noisy", "random", "draws random numbers"),
+    ("half_replaced", "random", "draws random numbers"),
     ("on_a_gpu", "device", "uses the device `cuda`"),
     ("in_place", "unsupported", "`ref_kernel` changes `data[1]`, which it reads"),
     ("of_objects", "unsupported", "is a Pair, which is neither a tensor nor a constant"),
@@ -58,6 +66,7 @@ const JUDGED: &[(&str, &str, &str)] = &[
     ("small_row_shares", "late", "\"pass\""),
     ("small_byte_counts", "submission", "\"pass\""),
     ("small_gated", "submission", "\"pass\""),
+    ("small_initialised", "submission", "\"pass\""),
 ];
 
 #[test]

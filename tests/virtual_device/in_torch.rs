@@ -57,14 +57,14 @@ fn a_kernel_in_pytorch_is_verified_on_a_device_and_its_calls_are_timed_at_bench_
         steps(&built, kind, "executed").into_iter().filter(|id| id.starts_with("p/fast/")).collect()
     };
     assert_eq!(kinds("verify"), VERIFIED, "once at each shape, each in processes of its own");
-    for kind in ["bench", "pairs", "profile", "fatbin"] {
+    for kind in ["bench", "pairs", "profile", "fatbin", "baseline"] {
         assert_eq!(kinds(kind), [""; 0], "{kind}");
     }
     assert!(!steps(&built, "bench", "executed").is_empty(), "the other kernel is timed");
     let target = target(&lab);
-    assert_eq!(target["champions"][0]["provisional"], true, "{target}");
-    let because = target["champions"][0]["because"].as_str().unwrap();
-    assert_eq!(because, "first correct variant in declaration order; not timed");
+    assert_eq!(target["champions"][0]["provisional"], false, "{target}");
+    assert!(target["times"].as_array().is_none_or(Vec::is_empty), "calls are no device times: {target}");
+    assert!(target["basis"]["called"].as_bool().unwrap(), "{target}");
     for shape in target["shapes"].as_array().unwrap() {
         assert_eq!((&shape["verdict"], &shape["emulated"]), (&json!("pass"), &json!(false)), "{shape}");
         assert!(shape["no_fresh"].is_null(), "{shape}");
@@ -201,4 +201,105 @@ fn a_release_of_ours_runs_nothing_on_a_device_and_says_what_to_state() {
     let target = target(&lab);
     assert!(target["shapes"][0]["verdict"]["unknown"].is_object(), "{target}");
     assert!(target["unavailable"].to_string().contains("state `toolchain.torch = "), "{target}");
+}
+
+/// The package with variants of the kernel in PyTorch and another one, whose calls take these nanoseconds.
+fn competing(rules: &[(&str, &str)]) -> Option<Lab> {
+    let all = rules.iter().fold(Machine::with(&[(1, 2000.0), (2, 1000.0), (4, 1500.0)]), |machine, (text, says)| {
+        machine.rule(&format!("^{text} in PyTorch on Virtual H$"), says)
+    });
+    let lab = lab(Machine { noise: 0.0, ..all })?;
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let manifest =
+        manifest.replace("source = \"own/fast.py::Fast\"", "source = \"own/fast.py::Fast\"\ntune.BLOCK = [2, 4, 8]");
+    let other = "\n[kernel.other]\noperator = \"twice\"\nlanguage = \"torch\"\nsource = \"other.py::Other\"\n\
+                 \n[baseline.eager]\nsource = \"eager.py::twice\"\n";
+    lab.project.write("kernel.toml", &(manifest + other));
+    lab.project.write("own/fast.py", &format!("BLOCK = 2\n{FAST}"));
+    lab.project.write("other.py", "class Other:\n    def forward(self, x):\n        return 2 * x + 1\n");
+    lab.project.write("eager.py", "def twice(x):\n    return 2 * x + 1\n");
+    let scenario = fs::read_to_string(&lab.scenario).unwrap();
+    let eager = "\n[[baseline]]\nmatches = '^eager eager.py::twice on Virtual H$'\nns = 3000.0\ncall-ns = 9000.0\n";
+    fs::write(&lab.scenario, scenario + eager).unwrap();
+    Some(lab)
+}
+
+const COMPETING: [(&str, &str); 4] = [
+    ("Fast BLOCK=2", "ns = 1030.0"),
+    ("Fast BLOCK=4", "ns = 1000.0"),
+    ("Fast BLOCK=8", "ns = 1400.0"),
+    ("Other", "ns = 1020.0"),
+];
+
+#[test]
+fn variants_in_pytorch_compete_by_pairs_of_call_times() {
+    let Some(lab) = competing(&COMPETING) else { return };
+    let built = lab.built(&[]);
+    let of = |kind: &str| -> Vec<String> {
+        steps(&built, kind, "executed").into_iter().filter(|id| id.starts_with("p/fast/")).collect()
+    };
+    assert_eq!(of("calls").len(), 3, "of each variant");
+    assert_eq!(of("pairs"), ["p/fast/BLOCK=2/h/big/against/BLOCK=4/pairs"], "the one near the best");
+    let target = target(&lab);
+    let champion = &target["champions"][0];
+    assert_eq!((&champion["variant"], &champion["provisional"]), (&json!("BLOCK=4"), &json!(false)), "{champion}");
+    let [versus] = &champion["versus"].as_array().unwrap()[..] else { panic!("{champion}") };
+    let thousandths = |value: &Value| (value.as_f64().unwrap() * 1000.0).round() as i64;
+    assert_eq!((&versus["variant"], thousandths(&versus["ratio"])), (&json!("BLOCK=2"), 1030), "{versus}");
+    let calls = target["calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &calls[0]["variant"]), (1, &json!("BLOCK=4")), "those of the champion");
+    assert_eq!(lab.built(&[]).count("executed"), 0);
+}
+
+#[test]
+fn kernels_in_pytorch_lead_among_each_other_and_never_beside_device_times() {
+    let Some(lab) = competing(&COMPETING) else { return };
+    lab.built(&[]);
+    let report = lab.project.report_value();
+    let [leader] = &report["packages"][0]["leaders"].as_array().unwrap()[..] else { panic!("{report}") };
+    assert_eq!(
+        (&leader["kernel"], &leader["variant"], &leader["called"]),
+        (&json!("fast"), &json!("BLOCK=4"), &json!(true))
+    );
+    let others = leader["others"].as_array().unwrap();
+    assert_eq!((others.len(), &others[0]["kernel"]), (1, &json!("other")), "not the one in CUDA C++: {leader}");
+    let said = told(&lab, &["report"], 0);
+    let line = "fastest kernel in PyTorch, by call times, of twice on h at big: fast, BLOCK=4 (other: slower, +2.0 %";
+    assert!(said.contains(line), "{said}");
+}
+
+#[test]
+fn a_baseline_is_paired_with_a_champion_in_pytorch_by_call_times_and_a_score_takes_the_pairs() {
+    let Some(lab) = competing(&COMPETING) else { return };
+    lab.built(&[]);
+    let found = target(&lab)["baselines"][0].clone();
+    let rating = &found["rating"];
+    assert_eq!((&found["variant"], &rating["of_calls"]), (&json!("BLOCK=4"), &json!(true)), "{found}");
+    assert_eq!((&rating["device_ns"], &rating["call_ns"]), (&Value::Null, &json!(3000.0)), "{rating}");
+    assert!((rating["ratio"]["median"].as_f64().unwrap() - 3.0).abs() < 1e-9, "{rating}");
+    let said = told(&lab, &["report", "--kernel", "fast"], 0);
+    assert!(
+        said.contains("big  eager  call   3.00 us  3.000 (3.000 to 3.000, of calls) of the champion's 1.00 us"),
+        "{said}"
+    );
+    let scores = told(&lab, &["report", "--score", "speedup", "--baseline", "eager", "--format", "json"], 0);
+    let scores: Value = serde_json::Deserializer::from_str(&scores).into_iter().next().unwrap().unwrap();
+    let of = |kernel: &str| {
+        let all = scores["candidates"].as_array().unwrap();
+        all.iter().find(|one| one["kernel"] == kernel).unwrap()["speedup"].as_f64().unwrap()
+    };
+    assert!((of("fast") - 3.0).abs() < 1e-9 && (of("other") - 3000.0 / 1020.0).abs() < 1e-9, "{scores}");
+}
+
+#[test]
+fn a_variant_that_is_wrong_only_beside_another_one_is_no_champion() {
+    let rules = [COMPETING[0], ("Fast BLOCK=4", "ns = 1000.0\nstress-error = 1.0"), COMPETING[2], COMPETING[3]];
+    let Some(lab) = competing(&rules) else { return };
+    assert_eq!(lab.project.build(&["--keep-going"]).code(), 100);
+    let target = target(&lab);
+    assert_eq!(target["champions"][0]["variant"], "BLOCK=2", "{target}");
+    let shapes = target["shapes"].as_array().unwrap();
+    let wrong = shapes.iter().find(|of| of["variant"] == "BLOCK=4").unwrap();
+    let why = wrong["verdict"]["fail"].as_str().unwrap();
+    assert!(why.starts_with("when its calls are timed: `y` is wrong"), "{why}");
 }

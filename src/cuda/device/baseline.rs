@@ -165,6 +165,7 @@ fn empty(params: &BaselineParams, ran_as: String) -> BaselineObserved {
         champion_ns: vec![],
         call_ns: vec![],
         waited: 0,
+        of_calls: false,
     }
 }
 

@@ -50,6 +50,8 @@ class OnCuda:
         self.streams = [torch.cuda.Stream(priority=priority) for priority in PRIORITIES for _ in range(STREAMS)]
         self.libraries()
         self.warm()
+        if call["compiles"]:
+            self.compile()
 
     @staticmethod
     def libraries():
@@ -77,6 +79,16 @@ class OnCuda:
             graph.replay()
         with torch.enable_grad():
             x.requires_grad_().sum().backward()
+        self.all()
+
+    def compile(self):
+        """The same for `torch.compile`."""
+
+        def add(x):
+            return x + 1
+
+        with torch.no_grad():
+            torch.compile(add)(torch.ones(64, device="cuda"))
         self.all()
 
     def begin(self):

@@ -175,6 +175,31 @@ class Kernel:
         self.args = [known[arguments[name]] for name in arguments if name in positional]
         self.kwargs = {name: known[own] for name, own in arguments.items() if name not in positional}
         self.inouts = [name for name in call["inouts"]]
+        self.wrapped = self.baseline() if call["how"] in ("compile", "cudagraph") else None
+
+    def baseline(self):
+        """What is called of a baseline that PyTorch compiles, or that is captured in a CUDA graph at its first call."""
+        plain = self.module if self.module is not None else self.function
+        if call["how"] == "compile":
+            return torch.compile(plain, mode=None if call["mode"] == "default" else call["mode"])
+        captured = []
+
+        def graph(*args, **kwargs):
+            if not captured:
+                beside = torch.cuda.Stream()
+                beside.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(beside):
+                    for _ in range(3):
+                        plain(*args, **kwargs)
+                torch.cuda.current_stream().wait_stream(beside)
+                made = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(made):
+                    result = plain(*args, **kwargs)
+                captured.extend([made, result])
+            captured[0].replay()
+            return captured[1]
+
+        return graph
 
     def ready(self, train):
         """Prepares a call."""
@@ -185,6 +210,8 @@ class Kernel:
                 # What an earlier call assigned instead of changing it in place.
                 if tensor in self.inouts and original.address(held(self.module, name)) != original.address(self.memory.tensors[tensor]):
                     put(self.module, name, self.memory.tensors[tensor])
+        if self.wrapped is not None:
+            return self.wrapped
         return self.module if self.module is not None else self.function
 
     def call(self, train):
@@ -453,7 +480,7 @@ class Served:
         sys.meta_path.insert(0, KnownToKernel(watch, call["root"], call["library"] + let_in, call["left_out"], "torch nor of numpy"))
         guarded_suppress(watch)
         guarded_threads(watch)
-        if call["uncompiled"]:
+        if not call["compiles"]:
             guarded_compiler(watch)
         if call["device"] == "cpu":
             guarded_devices(watch)

@@ -42,9 +42,9 @@ use crate::machine::Machine;
 use crate::message::Response;
 use crate::python_server;
 use crate::task::{Task, failed};
-use kforge_foundation::base::count;
 use kforge_foundation::process::{Died, End, Rule, Talker, family, signal_name};
 use kforge_types::model::Problem;
+use kforge_types::model::baseline::How;
 use kforge_types::model::torch::TorchLaunch;
 use kforge_types::record::{Finding, FindingKind};
 
@@ -64,6 +64,17 @@ pub struct TorchKernel<'a> {
     pub on: Option<&'a Machine>,
     /// The memory of the process that times its calls, if they are timed.
     pub shared: Option<&'a Shared>,
+    /// How it runs, if it is a baseline.
+    pub how: Option<Baselined<'a>>,
+}
+
+/// How a baseline runs whose calls are timed as those of kernels are.
+#[derive(Debug, Clone, Copy)]
+pub struct Baselined<'a> {
+    /// How.
+    pub how: How,
+    /// The mode of `torch.compile`.
+    pub mode: Option<&'a str>,
 }
 
 /// What is asked of the process: one line each.
@@ -146,6 +157,8 @@ pub struct TorchProcess {
     threads: usize,
     /// The processes that this one had started before.
     others: Vec<u32>,
+    /// Those of another kernel that is called in turn. What they start is not this kernel's.
+    rivals: Vec<u32>,
     /// Removed with this value.
     _folder: TempDir,
 }
@@ -167,10 +180,20 @@ impl TorchProcess {
         let command = start::command(task, problem, kernel, memory, folder.path())?;
         let others = family::descendants(std::process::id());
         let talker = Talker::start(&command).map_err(|e| failed(format!("cannot run the kernel: {e}")))?;
-        let mut process = TorchProcess { talker: Some(talker), threads: 0, others, _folder: folder };
+        let mut process = TorchProcess { talker: Some(talker), threads: 0, others, rivals: vec![], _folder: folder };
         process.done(&Ask::Import {}, limit)?;
         process.threads = process.count_threads();
         Ok(process)
+    }
+
+    /// The process, unless it has ended.
+    pub fn pid(&self) -> Option<u32> {
+        self.talker.as_ref().map(Talker::pid)
+    }
+
+    /// Names the processes of another kernel, which is called in turn with this one.
+    pub fn beside(&mut self, rivals: impl IntoIterator<Item = u32>) {
+        self.rivals.extend(rivals);
     }
 
     /// Starts the device, and what runs beside it in the process.
@@ -310,14 +333,17 @@ impl TorchProcess {
         // Orphans are adopted by this process.
         let is_new = |pid: &u32| *pid != talker.pid() && !self.others.contains(pid) && family::is_alive(*pid);
         // The processes that wait for other steps make children at any time.
-        let waiting = python_server::kept_processes();
+        let mut waiting = python_server::kept_processes();
+        waiting.extend(&self.rivals);
         let processes = family::descendants_but(std::process::id(), &waiting).iter().filter(|pid| is_new(pid)).count();
         let what = match (more, processes) {
             (0, 0) => return None,
-            (0, processes) => count(processes, "process"),
-            (threads, _) => count(threads, "thread"),
+            (0, 1) => "1 process of the kernel outlives".to_string(),
+            (0, processes) => format!("{processes} processes of the kernel outlive"),
+            (1, _) => "1 thread of the kernel outlives".to_string(),
+            (threads, _) => format!("{threads} threads of the kernel outlive"),
         };
-        Some(Finding::new(FindingKind::Forbidden, format!("{what} of the kernel outlives its call")))
+        Some(Finding::new(FindingKind::Forbidden, format!("{what} its call")))
     }
 
     fn count_threads(&self) -> usize {

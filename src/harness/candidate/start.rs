@@ -21,6 +21,7 @@ use crate::oracle::python::{Interpreter, arguments};
 use crate::task::{Task, failed};
 use kforge_foundation::process::{Command, Limits, Room};
 use kforge_project::toolchain::python::{LEFT_OUT, TORCH};
+use kforge_types::model::baseline::How;
 use kforge_types::model::{DType, Problem, Reference, Role, Tensor};
 
 pub(super) const DRIVER: &str = concat!(
@@ -75,8 +76,11 @@ struct Described<'a> {
     state: &'a BTreeMap<String, Option<String>>,
     names: &'a BTreeMap<String, String>,
     stated: bool,
-    /// Whether `torch.compile` is refused.
-    uncompiled: bool,
+    /// Whether `torch.compile` is allowed.
+    compiles: bool,
+    /// How it runs, if it is a baseline, and the mode of `torch.compile`.
+    how: Option<How>,
+    mode: Option<&'a str>,
     arguments: BTreeMap<String, Value>,
     tensors: Vec<PlacedTensor<'a>>,
     inouts: Vec<&'a str>,
@@ -220,7 +224,8 @@ fn described<'a>(
         seal: None,
         root,
         sources: kernel.files.keys().map(String::as_str).collect(),
-        hidden: hidden(&problem.reference),
+        // A baseline is the reference.
+        hidden: if kernel.how.is_some() { vec![] } else { hidden(&problem.reference) },
         torch,
         packages: TORCH,
         stubs,
@@ -236,7 +241,9 @@ fn described<'a>(
         state: &call.state,
         names: &call.names,
         stated: kernel.launch.stated,
-        uncompiled: kernel.launch.uncompiled,
+        compiles: kernel.launch.compiles || kernel.how.is_some_and(|of| of.how == How::Compile),
+        how: kernel.how.map(|of| of.how),
+        mode: kernel.how.and_then(|of| of.mode),
         arguments: arguments(problem),
         tensors,
         inouts: both.map(|tensor| tensor.name.as_str()).collect(),
@@ -289,7 +296,7 @@ mod tests {
     fn the_driver_reads_only_what_it_is_told() {
         let problem = Problem::of(vec![], Reference::builtin("sum", &[]));
         let (files, launch) = (BTreeMap::new(), TorchLaunch::default());
-        let kernel = TorchKernel { files: &files, main: "", launch: &launch, on: None, shared: None };
+        let kernel = TorchKernel { files: &files, main: "", launch: &launch, on: None, shared: None, how: None };
         let interpreter = Interpreter { executable: PathBuf::new(), folders: vec![], numpy: None, library: vec![] };
         let described = described(&problem, &kernel, &[], (&interpreter, Path::new(""), vec![], Path::new("")));
         let described = serde_json::to_value(described).unwrap();

@@ -25,6 +25,9 @@ CHANGES = ("os.remove", "os.rename", "os.truncate", "os.chmod", "os.link", "os.s
 FRAMES = ("sys._getframe", "sys._current_frames", "sys._current_exceptions", "gc.get_objects", "gc.get_referrers", "gc.get_referents")
 TRACES = ("sys.settrace", "sys.setprofile", "sys.unraisablehook", "sys.excepthook", "sys.addaudithook")
 HELD = ("tb_frame", "gi_frame", "cr_frame", "ag_frame", "f_back")
+# The packages of `torch.compile`.
+COMPILER = ("torch._dynamo", "torch._inductor")
+UNCOMPILED = "uses `torch.compile`, at %s, and no policy of it lists `inductor`"
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -330,6 +333,9 @@ class KnownToKernel(Known):
             by = self.asked_by()
             if by is None:
                 return None
+            if not call["compiles"] and name.startswith(COMPILER):
+                self.watch.find("forbidden", UNCOMPILED % by)
+                raise ImportError("`torch.compile` is not allowed", name=name)
             if name.split(".")[0] in self.watch.hidden:
                 message = "imports `%s`, the file of the reference, at %s" % (name, by)
                 self.watch.find("forbidden", message)
@@ -372,15 +378,19 @@ def guarded_suppress(watch):
 
 
 def guarded_compiler(watch):
-    """`torch.compile` where the policy does not allow what it makes."""
-    import torch._dynamo
+    """`torch.compile` where no policy allows what it makes."""
 
-    def refused(*_, **__):
-        with watch.quiet():
-            by = watch.by() if watch.phase is not None else None
-            watch.refuse("uses `torch.compile`, at %s, and its policy does not allow `inductor`" % (by[0] if by is not None else "an unknown line"))
+    def guarded(before):
+        def refused(*args, **kwargs):
+            with watch.quiet():
+                by = watch.by() if watch.phase is not None else None
+            if by is None:
+                return before(*args, **kwargs)
+            watch.refuse(UNCOMPILED % by[0])
 
-    torch.compile = torch.nn.Module.compile = torch._dynamo.optimize = refused
+        return refused
+
+    torch.compile, torch.nn.Module.compile = guarded(torch.compile), guarded(torch.nn.Module.compile)
 
 
 def guarded_threads(watch):

@@ -84,14 +84,15 @@ class Computed(Bound):
 
 def computed(bound, function, values, inouts):
     """The results in the best precision that can be had, and what to say of it."""
-    watch = Watch()
+    run = Undrawn(lambda watch: bound.run(function, values, inouts, [OnProcessor(), watch]))
     failed = None
     try:
-        plain = bound.run(function, values, inouts, [OnProcessor(), watch])
+        plain = run()
     except Exception as error:
-        if watch.low is None or isinstance(error, Refused):
+        if run.watch.low is None or isinstance(error, Refused):
             raise
         plain, failed = None, error
+    watch = run.watch
     if watch.low is None:
         return plain, {"floats": "float64", "operation": None, "place": None, "mapped": False}
     dtype, operation, place = watch.low
@@ -100,15 +101,16 @@ def computed(bound, function, values, inouts):
         if failed is not None:
             raise failed
         return plain, said
-    again = Watch()
+    run = Undrawn(lambda watch: bound.run(function, values, inouts, [OnProcessor(), InDouble(), watch]))
     try:
-        mapped = bound.run(function, values, inouts, [OnProcessor(), InDouble(), again])
+        mapped = run()
     except Refused:
         raise
     except Exception:
         if failed is not None:
             raise failed
         return plain, said
+    again = run.watch
     if again.low is None:
         return mapped, dict(said, mapped=True)
     if plain is None:

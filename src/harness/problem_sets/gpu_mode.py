@@ -145,18 +145,18 @@ def computed(task, form, leaves):
     """The results in float64, as a reference computes them, and the first operation in low floats."""
     doubled = [in_double(value) for value in leaves]
     torch.set_default_dtype(torch.float64)
-    watch = Watch()
+    run = Undrawn(lambda watch: task.run(form, doubled, [OnProcessor(), watch]))
     try:
-        results, _ = task.run(form, doubled, [OnProcessor(), watch])
+        results, _ = run()
     except Refused:
         raise
     except Exception:
-        if watch.low is None:
+        if run.watch.low is None:
             raise
-        results, _ = task.run(form, doubled, [OnProcessor(), InDouble(), Watch()])
+        results, _ = Undrawn(lambda watch: task.run(form, doubled, [OnProcessor(), InDouble(), watch]))()
     finally:
         torch.set_default_dtype(torch.float32)
-    return results, watch.low
+    return results, run.watch.low
 
 
 def examined(task, case, sizes):
@@ -164,7 +164,7 @@ def examined(task, case, sizes):
     form, leaves = task.given(case, AsProcessor)
     values = [value for _, value in leaves]
     try:
-        results, changed = task.run(form, values, [OnProcessor(), Watch()])
+        results, changed = Undrawn(lambda watch: task.run(form, values, [OnProcessor(), watch]))()
     except Drawn as drawn:
         raise Unfit("random", "`%s` %s" % (REFERENCE, str(drawn).split(";")[0]), line_of(drawn.place)) from drawn
     room = []

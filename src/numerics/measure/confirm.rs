@@ -52,9 +52,9 @@ pub fn confirmed(
     judgement
 }
 
-/// The judgement of a champion, from that of its timed calls, which are made in a process of their own.
-pub fn called_again(mut judgement: Judgement) -> Judgement {
-    judgement.confirms = true;
+/// The judgement of a kernel in PyTorch, from that of its timed calls, which are made in a process of their own. Those beside another kernel confirm nothing.
+pub fn called_again(mut judgement: Judgement, confirms: bool) -> Judgement {
+    judgement.confirms = confirms;
     if let Verdict::Fail(why) = judgement.verdict {
         judgement.verdict = Verdict::Fail(format!("when its calls are timed: {why}"));
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_fault_of_a_timed_call_says_so_and_a_pass_confirms() {
-        let of = |verdict| called_again(Judgement::bare(verdict));
+        let of = |verdict| called_again(Judgement::bare(verdict), true);
         let failed = Verdict::Fail("when its calls are timed: `y` is wrong".into());
         assert_eq!(of(Verdict::Fail("`y` is wrong".into())).verdict, failed);
         let passed = of(Verdict::Pass);

@@ -35,10 +35,27 @@ impl<'a> Places<'a> {
                 compiled.insert(node.id.clone(), compile);
             }
         }
+        // Pairs of calls have two binaries, and one output for each.
+        let mut of_output = HashMap::new();
+        for node in nodes {
+            let sides: &[(&str, &str)] = match node.kind {
+                StepKind::Pairs => &[("binary:a", "called-a"), ("binary:b", "called-b")],
+                StepKind::Baseline => &[("binary", "called")],
+                _ => &[],
+            };
+            for (input, output) in sides {
+                of_output.extend(from(node, input).map(|compile| ((node.id.as_str(), *output), compile)));
+            }
+        }
         for node in nodes.iter().filter(|n| n.kind == StepKind::Judge) {
-            if let Some(compile) =
-                from(node, "observation").or_else(|| from(node, "called")).and_then(|of| compiled.get(&of).cloned())
-            {
+            let read = ["observation", "called"].iter().find_map(|input| match &node.inputs.get(*input)?.source {
+                Source::Output { node, name, .. } => Some((node, name)),
+                _ => None,
+            });
+            let of = |(id, name): (&String, &String)| {
+                compiled.get(id).or_else(|| of_output.get(&(id.as_str(), name.as_str()))).cloned()
+            };
+            if let Some(compile) = read.and_then(of) {
                 compiled.insert(node.id.clone(), compile);
             }
         }

@@ -5,6 +5,7 @@
 //! beside the baselines again, and an edit of a baseline measures only that baseline. Steps of baselines decide nothing: they are advisory, and come after
 //! everything that decides.
 
+use super::calls::{CALLS_PROTOCOL, is_called};
 use super::context::{Planner, Scope};
 use super::expand::by_number;
 use super::input::Goal;
@@ -42,7 +43,7 @@ impl Planner<'_> {
         let Some(found) = self.found(selected) else { return Ok(()) };
         let Some(build) = by_number(selected, champion) else { return Ok(()) };
         let scope = found.scope(&selected.choice, selected.stage.round);
-        if !is_timed(scope) || !selected.stage.is_last || self.input.goal < Goal::Build {
+        if !(is_timed(scope) || is_called(scope)) || !selected.stage.is_last || self.input.goal < Goal::Build {
             return Ok(());
         }
         let scope = scope.of(build);
@@ -99,9 +100,9 @@ impl Planner<'_> {
             how: baseline.how,
             mode: baseline.mode.clone(),
             calls,
-            hot: scope.kernel.select.metric == Metric::Hot,
+            hot: scope.kernel.select.metric == Metric::Hot && !is_called(scope),
             champion,
-            protocol: BASELINE_PROTOCOL,
+            protocol: if is_called(scope) { CALLS_PROTOCOL } else { BASELINE_PROTOCOL },
         };
         let mut parts = self.parts(scope, build);
         parts.extend([shape.as_str(), AGAINST, &baseline.name]);
@@ -140,6 +141,7 @@ impl Planner<'_> {
         let rate = NodeBuilder::new(StepKind::Rate, &parts, labels, &rated).phase(ABLATION).round(scope.round);
         let node = node.done();
         let id = self.add(node);
+        let rate = if is_called(scope) { rate.optional("champion", &id, "called") } else { rate };
         let rate =
             rate.output("observation", &id, "observation").optional("calibration", &calibration, &case.indecision());
         self.add(rate.done());

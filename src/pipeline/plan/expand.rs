@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use super::calls::{is_called, sound};
 use super::challenge::Without;
 use super::context::{Planner, Scope, is_benched};
 use super::index_width::{IndexLimit, index_limit};
@@ -178,14 +179,15 @@ impl<'a> Expander<'a> {
         Some(ResultContext {
             shapes: selected.cases.iter().enumerate().map(shape).collect(),
             not_served: planner.not_served(found.scope(&selected.choice, 0), selected),
-            timed: is_timed(found.scope(&selected.choice, 0)),
+            timed: is_timed(found.scope(&selected.choice, 0)) || is_called(found.scope(&selected.choice, 0)),
+            called: is_called(found.scope(&selected.choice, 0)),
             per: match &found.kernel.select.per {
                 Per::Value(expr) => Some(expr.text().to_string()),
                 Per::All | Per::Shape => None,
             },
             host: found.kernel.host.as_ref().map(|host| format!("{}::{}", found.kernel.source, host.function)),
             hot: found.kernel.select.metric == Metric::Hot,
-            whole: found.kernel.launches.iter().all(own),
+            whole: found.kernel.language != Language::Torch && found.kernel.launches.iter().all(own),
             baselines: {
                 let all = &planner.package_input(selected.package).package.baselines;
                 all.iter().filter(|b| b.is_of(found.operator)).map(|b| b.name.clone()).collect()
@@ -205,6 +207,8 @@ pub struct ResultContext {
     pub per: Option<String>,
     /// Whether kernels are timed on its target.
     pub timed: bool,
+    /// Whether its calls are timed, in place of its launches.
+    pub called: bool,
     /// Its own launcher, if it has one: `launch.cu::run`.
     pub host: Option<String>,
     /// Whether hot times count instead of cold ones.
@@ -332,8 +336,12 @@ impl<'a> Planner<'a> {
                 for (at, case) in selected.benched(found.operator, &class.shapes) {
                     let pair = self.pairs(scope, near, against, case, phase)?;
                     let (a, b) = if pair.turned { (best, *order) } else { (*order, best) };
-                    let source = Source::Output { node: pair.id, name: "observation".into(), required: false };
+                    let source = Source::Output { node: pair.id.clone(), name: "observation".into(), required: false };
                     pairs.insert(format!("pairs:{a}:{b}:{at}"), InputRef { source, form: Form::Blob });
+                    if is_called(scope) {
+                        let judged = self.judged_pairs((scope, near), (scope, against), case, (&pair, phase));
+                        pairs.extend(sound((*order, best), at as u32, judged));
+                    }
                 }
             }
         }
@@ -408,8 +416,9 @@ impl<'a> Planner<'a> {
             return Ok(());
         }
         let scope = scope.of(build);
+        // Its timed calls confirm a kernel in PyTorch, and every contender has them.
         if scope.kernel.language == Language::Torch {
-            return self.called(selected, scope, build, of);
+            return Ok(());
         }
         let observed = of.iter().any(|champion| !champion.provisional) || self.no_device(scope).is_none();
         if scope.kernel.host.is_some() || !observed {

@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::calls::is_called;
 use super::context::{Planner, Scope};
 use super::input::Goal;
 use super::kernels::{Field, Stage};
@@ -31,7 +32,7 @@ const MANY: usize = 8;
 
 /// Selects the variants to time in full: those whose fastest of few samples is within 7 % of the best. Medians of separate runs of one binary differ by up to 5
 /// % as clocks and temperatures change, and samples of one run by 2 %. If a slower variant could win, every one of its samples would have been unlucky.
-const FINALS: Finals = Finals { within: 0.07 };
+const FINALS: Finals = Finals { within: 0.07, correct: false };
 
 /// What expands a step that names finalists.
 #[derive(Clone)]
@@ -61,7 +62,7 @@ impl Planner<'_> {
 
     /// Plans the naming of finalists and everything that follows. The field's benches have few samples.
     pub(super) fn finals(&mut self, scope: Scope<'_>, field: Field, cases: Vec<Case>) -> Result<(), Diagnostic> {
-        if field.benched.is_empty() {
+        if field.benched.is_empty() && !is_called(scope) {
             let only = Stage { is_last: true, ..Stage::default() };
             return self.select(scope, field, &cases, only).map(drop);
         }
@@ -83,7 +84,7 @@ impl Planner<'_> {
     /// The step that names finalists.
     fn contest(&mut self, scope: Scope<'_>, contest: Contest) -> Result<(), Diagnostic> {
         let (_, params) = self.selection(scope, &contest.field, &contest.cases, true)?;
-        let params = SelectParams { finals: Some(FINALS), ..params };
+        let params = SelectParams { finals: Some(Finals { correct: is_called(scope), ..FINALS }), ..params };
         let package = self.package_input(scope.package).package.name.clone();
         let labels = Labels {
             package: package.clone(),
@@ -116,9 +117,26 @@ impl Planner<'_> {
         };
         let named: BTreeSet<(u32, u32)> = nomination.classes.iter().flat_map(of_class).collect();
         self.wave = next.wave;
-        let planned = self.next_contest(scope, &mut next, &named);
+        let planned = match is_called(scope) {
+            true => self.call(scope, contest, &named),
+            false => self.next_contest(scope, &mut next, &named),
+        };
         self.wave = 0;
         planned
+    }
+
+    /// Plans the timed calls of variants in PyTorch that are correct, and the selection among all. Calls of the others would show nothing, and take long.
+    fn call(&mut self, scope: Scope<'_>, contest: &Contest, named: &BTreeSet<(u32, u32)>) -> Result<(), Diagnostic> {
+        let mut field = contest.field.clone();
+        for (variant, at) in named {
+            let build = contest.field.builds.iter().find(|build| build.variant.order == *variant);
+            let (Some(build), at) = (build, *at as usize) else { continue };
+            if let Some(called) = self.calls(scope, build, &contest.cases[at])? {
+                field.called.push((*variant, at, called));
+            }
+        }
+        let only = Stage { is_last: true, ..Stage::default() };
+        self.select(scope, field, &contest.cases, only).map(drop)
     }
 
     /// `named` are variants with the positions of the shapes at which each is to be timed.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::calls::{CalledSteps, is_called};
 use super::compile_order::by_turns;
 use super::context::{Planner, Scope, is_benched};
 use super::input::{Goal, Selection};
@@ -35,6 +36,8 @@ pub struct Field {
     pub judged: Vec<(u32, usize, String)>,
     /// Bench steps.
     pub benched: Vec<(u32, usize, String)>,
+    /// Steps that time calls of kernels in PyTorch.
+    pub called: Vec<(u32, usize, CalledSteps)>,
 }
 
 /// Which selection of a kernel this is, if there is one after each round.
@@ -203,6 +206,8 @@ impl Planner<'_> {
         match &kernel.rounds {
             Some(_) if !accepted => self.rounds(scope, field, &cases, rounds),
             _ if few.is_some() => self.finals(scope, field, cases),
+            // Which variants are correct is known before any is called.
+            _ if is_called(scope) && self.input.goal == Goal::Build => self.finals(scope, field, cases),
             _ if self.input.goal == Goal::Build => {
                 let only = Stage { is_last: true, ..Stage::default() };
                 self.select(scope, field, &cases, only).map(|_| ())
@@ -307,7 +312,7 @@ impl Planner<'_> {
         stage: Stage,
     ) -> Result<String, Diagnostic> {
         // With one contender or no timed case, the decision needs no pairs.
-        let nominates = field.builds.len() > 1 && !field.benched.is_empty();
+        let nominates = field.builds.len() > 1 && !(field.benched.is_empty() && field.called.is_empty());
         let (decision, selected) = self.deciding(scope, field, cases, stage.clone(), &stage.name())?;
         // With two nodes, the first one's result adds the second, and by then the previous stage has added its own.
         let after = if nominates { stage.decided.clone() } else { stage.after.clone() };
@@ -366,6 +371,9 @@ impl Planner<'_> {
         node = self.judged_by(scope, node, &field, cases)?;
         for (variant, shape, bench) in &field.benched {
             node = node.optional(&format!("bench:{variant}:{shape}"), bench, "observation");
+        }
+        for (variant, shape, called) in &field.called {
+            node = called.read_by(node, (*variant, *shape));
         }
         let selected = Selected {
             package: scope.package,
@@ -437,8 +445,8 @@ impl Planner<'_> {
             most_classes: kernel.select.classes,
             pinned: classes.iter().filter_map(|(key, name)| Some((key.clone(), pin(name)?))).collect(),
             margin: MARGIN,
-            hot: kernel.select.metric == Metric::Hot,
-            timed: is_timed(scope),
+            hot: kernel.select.metric == Metric::Hot && !is_called(scope),
+            timed: is_timed(scope) || is_called(scope),
             answers: kernel.rounds.is_some() && is_last,
             shortlist: None,
             finals: None,

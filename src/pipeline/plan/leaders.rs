@@ -18,6 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::calls::{CalledSteps, is_called, sound};
 use super::challenge::MOST;
 use super::context::{Planner, Scope};
 use super::input::Goal;
@@ -35,9 +36,12 @@ use kforge_types::record::{Form, StepKind};
 
 /// The part of the ids of these steps.
 const KERNELS: &str = "kernels";
+/// The same for kernels in PyTorch.
+const CALLED: &str = "kernels-called";
 
-/// An operator on a target for one choice of types: the position of the package, then their names.
-type Place = (usize, String, String, String);
+/// An operator on a target for one choice of types: the position of the package, then their names. Kernels in PyTorch compete with each other only, because call
+/// times compare with no device times.
+type Place = (usize, String, String, String, bool);
 
 /// The kernels of operators that have champions to compare.
 #[derive(Default)]
@@ -79,7 +83,14 @@ struct Timed {
 struct TimedCase {
     case: Case,
     judged: String,
-    benched: String,
+    times: Times,
+}
+
+/// The steps that timed a champion.
+#[derive(Clone)]
+enum Times {
+    Bench(String),
+    Calls(CalledSteps),
 }
 
 /// A selection among the champions of several kernels.
@@ -112,7 +123,7 @@ impl Leading {
 impl Planner<'_> {
     /// Notes that a kernel will have a selection on a target. Every kernel is noted before the first one has champions.
     pub(super) fn awaits(&mut self, scope: Scope<'_>) {
-        if is_timed(scope) && self.input.goal == Goal::Build {
+        if (is_timed(scope) || is_called(scope)) && self.input.goal == Goal::Build {
             self.fields.expected.entry(place(scope)).or_default().insert(scope.kernel.name.clone());
         }
     }
@@ -197,7 +208,7 @@ impl Planner<'_> {
             most_classes: 1,
             pinned: BTreeMap::new(),
             margin: MARGIN,
-            hot: metric == Metric::Hot,
+            hot: metric == Metric::Hot && !is_called(scope),
             timed: true,
             answers: false,
             shortlist: None,
@@ -213,19 +224,23 @@ impl Planner<'_> {
             target: Some(target.clone()),
             ..Labels::default()
         };
-        let parts = [package.as_str(), &scope.operator.name, types, target, KERNELS];
+        let which = if is_called(scope) { CALLED } else { KERNELS };
+        let parts = [package.as_str(), &scope.operator.name, types, target, which];
         let mut decision =
             NodeBuilder::new(StepKind::Select, &parts, labels.clone(), &params).phase(DECISION).round(round);
         for (order, (_, one)) in timed().enumerate() {
             for at in &one.at {
                 let position = positions[&at.case.at];
                 decision = decision.optional(&format!("judgement:{order}:{position}"), &at.judged, "judgement");
-                decision = decision.optional(&format!("bench:{order}:{position}"), &at.benched, "observation");
+                decision = match &at.times {
+                    Times::Bench(id) => decision.optional(&format!("bench:{order}:{position}"), id, "observation"),
+                    Times::Calls(steps) => steps.read_by(decision, (order as u32, position)),
+                };
             }
         }
         let decision = decision.done();
         let params = SelectParams { shortlist: Some(SHORTLIST), ..params };
-        let parts = [package.as_str(), &scope.operator.name, types, target, KERNELS, "nominate"];
+        let parts = [package.as_str(), &scope.operator.name, types, target, which, "nominate"];
         let nominate =
             NodeBuilder::new(StepKind::Select, &parts, labels, &params).phase(MAIN).round(round).expands().done();
         let leading = Leading {
@@ -299,8 +314,12 @@ impl Planner<'_> {
                     let (x, y) = (x.scope(&leading.choice, leading.round), y.scope(&leading.choice, leading.round));
                     let pair = self.pairs_between((x, build), (y, fastest), case, PAIRING)?;
                     let (a, b) = if pair.turned { (best, *near) } else { (*near, best) };
-                    let source = Source::Output { node: pair.id, name: "observation".into(), required: false };
+                    let source = Source::Output { node: pair.id.clone(), name: "observation".into(), required: false };
                     pairs.insert(format!("pairs:{a}:{b}:{at}"), InputRef { source, form: Form::Blob });
+                    if is_called(x) {
+                        let judged = self.judged_pairs((x, build), (y, fastest), case, (&pair, PAIRING));
+                        pairs.extend(sound((*near, best), *at, judged));
+                    }
                 }
             }
         }
@@ -309,7 +328,13 @@ impl Planner<'_> {
 }
 
 fn place(scope: Scope<'_>) -> Place {
-    (scope.package, scope.operator.name.clone(), scope.choice.label.clone(), scope.target.name.clone())
+    (
+        scope.package,
+        scope.operator.name.clone(),
+        scope.choice.label.clone(),
+        scope.target.name.clone(),
+        is_called(scope),
+    )
 }
 
 /// The champions of a kernel that were selected by their times, at the bench shapes of their classes.
@@ -323,10 +348,14 @@ fn entrant(scope: Scope<'_>, selected: &Selected, champions: &[Champion]) -> Ent
             steps.iter().find(|(variant, case, _)| (*variant, *case) == (order, at)).map(|(_, _, id)| id.clone())
         };
         for (at, case) in selected.benched(scope.operator, &champion.shapes) {
-            let steps = step(&selected.field.judged, at).zip(step(&selected.field.benched, at));
-            let Some((judged, benched)) = steps else { continue };
+            let called = selected.field.called.iter().find(|(variant, case, _)| (*variant, *case) == (order, at));
+            let times = match called {
+                Some((.., steps)) => Some(Times::Calls(steps.clone())),
+                None => step(&selected.field.benched, at).map(Times::Bench),
+            };
+            let Some((judged, times)) = step(&selected.field.judged, at).zip(times) else { continue };
             let one = timed.entry(order).or_insert_with(|| Timed { build: build.clone(), at: vec![] });
-            one.at.push(TimedCase { case: case.clone(), judged, benched });
+            one.at.push(TimedCase { case: case.clone(), judged, times });
         }
     }
     Entrant {

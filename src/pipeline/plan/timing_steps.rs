@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::calls::{CALLS_PROTOCOL, is_called};
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
 use super::memory;
@@ -93,8 +94,11 @@ impl Planner<'_> {
         case: &Case,
         phase: u8,
     ) -> Result<PairStep, Diagnostic> {
+        let called = is_called(x.0);
+        // Outputs of calls are judged under the tolerance, and those of launches only compared with earlier ones.
+        let tolerance = if called { case.tolerance.clone() } else { BTreeMap::new() };
         let launched = |(scope, build): (Scope<'_>, &PlannedVariant)| {
-            self.verify_params(scope, build, case, Self::compiler(scope, case.work), &BTreeMap::new())
+            self.verify_params(scope, build, case, Self::compiler(scope, case.work), &tolerance)
         };
         let (of_x, of_y) = (launched(x)?, launched(y)?);
         let compiled = |(scope, build): (Scope<'_>, &PlannedVariant)| {
@@ -106,10 +110,10 @@ impl Planner<'_> {
         let scope = x.0;
         let params = PairsParams {
             arch: scope.target.arch.name().into(),
-            hot: scope.kernel.select.metric == Metric::Hot,
+            hot: scope.kernel.select.metric == Metric::Hot && !called,
             a: of_a,
             b: of_b,
-            protocol: PAIRS_PROTOCOL,
+            protocol: if called { CALLS_PROTOCOL } else { PAIRS_PROTOCOL },
         };
         let shape = &scope.operator.shapes[case.at].name;
         let mut parts = self.parts(a.0, a.1);
@@ -128,6 +132,10 @@ impl Planner<'_> {
             let compiler = Self::compiler(scope, case.work);
             let (compile, inspect) = self.compile(scope, build, compiler, phase, Some(&case.problem))?;
             node = node.build(side, &compile, &inspect);
+        }
+        if called {
+            let node = self.paired_calls(scope, case, &params, node).done();
+            return Ok(PairStep { id: self.add(node), turned });
         }
         let functions = self.input_functions(scope.package, &case.problem);
         Ok(PairStep { id: self.add(functions.read_by(node).done()), turned })

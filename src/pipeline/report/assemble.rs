@@ -406,6 +406,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
         StepKind::Verify | StepKind::Calls if step.labels.confirms => {
             if let (StepKind::Calls, Some(seen), Some(shape)) =
                 (step.kind, reader.document::<CallsObserved>(step.result, "observation"), &step.labels.shape)
+                && is_champion
             {
                 report.calls.extend(CallsReport::of(shape, &variant, &seen));
             }
@@ -431,6 +432,10 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 let refused = step.notes.iter().any(|note| note.launch.is_some());
                 // A confirmation is filed under the verdict that it confirms, which is that of an earlier step.
                 let earlier = report.shapes.iter_mut().find(|s| s.shape == *shape && s.variant == variant);
+                // Calls beside another kernel or a baseline can only fail a champion, which calls by itself confirm.
+                if step.labels.confirms && !judgement.confirms && !matches!(judgement.verdict, Verdict::Fail(_)) {
+                    return;
+                }
                 if let (true, Some(earlier)) = (step.labels.confirms, earlier) {
                     match judgement.verdict {
                         Verdict::Pass => earlier.confirmed = true,

@@ -13,8 +13,7 @@ const BAD: Style = AnsiColor::Red.on_default();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 
 /// The columns of [`BaselineReport::cells`].
-pub(super) const COLUMNS: &str =
-    "shape | baseline | host time of a call | device time | the champion's | ratio of device times | what runs";
+pub(super) const COLUMNS: &str = "shape | baseline | time of a call | device time | the champion's | ratio | what runs";
 
 /// A baseline beside a champion at a shape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -47,7 +46,8 @@ impl BaselineReport {
             (Verdict::Fail(why), _) => format!("wrong: {why}"),
             (_, Some(ratio)) => {
                 let disputed = if ratio.disputed { "; the two orders disagree" } else { "" };
-                format!("{:.3} ({:.3} to {:.3}{disputed})", ratio.median, ratio.low, ratio.high)
+                let of = if self.rating.of_calls { ", of calls" } else { "" };
+                format!("{:.3} ({:.3} to {:.3}{disputed}{of})", ratio.median, ratio.low, ratio.high)
             }
             (_, None) => "unknown: too few pairs".into(),
         }
@@ -97,6 +97,7 @@ pub(super) fn lines(all: &[BaselineReport]) -> Vec<String> {
         };
         let times = match one.rating.device_ns {
             Some(_) => format!("call {call:>9}, device {device:>9}  "),
+            None if one.rating.of_calls && one.rating.call_ns.is_some() => format!("call {call:>9}  "),
             None => String::new(),
         };
         let mut text = format!("{:shape$}  {:name$}  {times}{compared}", one.shape, one.baseline);
@@ -129,6 +130,7 @@ mod tests {
             champion_ns: Some(8000.0),
             ratio,
             waited: false,
+            of_calls: false,
             converted: [].into(),
         };
         BaselineReport { shape: "big".into(), baseline: "eager".into(), variant: "A=1".into(), rating }

@@ -175,6 +175,11 @@ pub struct TargetReport {
 }
 
 impl TargetReport {
+    /// Whether calls of the kernel are timed in place of launches.
+    pub fn is_called(&self) -> bool {
+        self.basis.as_ref().is_some_and(|basis| basis.called)
+    }
+
     /// Keeps what is about the shapes that `takes` accepts.
     pub fn narrow(&mut self, takes: &dyn Fn(&str) -> bool) {
         self.shapes.retain(|of| takes(&of.shape));
@@ -392,6 +397,9 @@ pub struct BasisReport {
     pub declared: String,
     /// Whether only the kernel's own code is timed, without fills by the driver.
     pub whole: bool,
+    /// Whether calls of the kernel are timed in place of launches, because it is in PyTorch. Its times are then in `calls`, and compare with no device time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub called: bool,
     /// The class of each shape.
     pub classes: BTreeMap<String, String>,
     /// The baselines of its operator.

@@ -33,6 +33,9 @@ pub struct LeaderReport {
     pub because: String,
     /// The champions of the other kernels that were compared there, by kernel.
     pub others: Vec<OtherKernelReport>,
+    /// Whether call times decide, among kernels in PyTorch. They compare with no device time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub called: bool,
 }
 
 /// The champion of another kernel beside the one that leads.
@@ -91,6 +94,7 @@ pub fn of_result(
             variant: names.variants.get(&order)?.clone(),
             because: champion.because.clone(),
             others,
+            called: false,
         })
     };
     champions.iter().filter_map(of).collect()
@@ -98,7 +102,9 @@ pub fn of_result(
 
 /// Sorts leaders, so that their order does not depend on which step ended first.
 fn sort(leaders: &mut [LeaderReport]) {
-    let order = |one: &LeaderReport| (one.operator.clone(), one.types.clone(), one.target.clone(), one.shape.clone());
+    let order = |one: &LeaderReport| {
+        (one.operator.clone(), one.types.clone(), one.target.clone(), one.shape.clone(), one.called)
+    };
     leaders.sort_by_key(order);
 }
 
@@ -114,6 +120,7 @@ pub(super) fn complete(package: &mut PackageReport) {
             let time = place.time(package, &other.kernel, &other.variant);
             other.median = time.zip(own).map(|(time, own)| time / own);
         }
+        leader.called = leader.seat(package, &leader.kernel).is_some_and(TargetReport::is_called);
         leader.others.retain(|other| {
             other.pairs.is_some() || other.ties || place.is_champion(package, other, &shape) && other.median.is_some()
         });
@@ -150,6 +157,10 @@ impl LeaderReport {
     fn time(&self, package: &PackageReport, kernel: &str, variant: &str) -> Option<f64> {
         let seat = self.seat(package, kernel)?;
         let hot = seat.basis.as_ref().is_some_and(|basis| basis.hot);
+        let of_call = seat.calls.iter().find(|call| call.shape == self.shape && call.variant == variant);
+        if let Some(call) = of_call {
+            return call.call_ns;
+        }
         seat.times.iter().find(|time| time.shape == self.shape && time.variant == variant)?.ns(hot)
     }
 
@@ -160,7 +171,8 @@ impl LeaderReport {
         let others: Vec<String> = self.others.iter().filter_map(OtherKernelReport::words).collect();
         let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join("; ")) };
         let named = variant(&self.variant);
-        format!("fastest kernel of {operator}{types} on {target} at {shape}: {kernel}, {named}{others}")
+        let which = if self.called { "kernel in PyTorch, by call times," } else { "kernel" };
+        format!("fastest {which} of {operator}{types} on {target} at {shape}: {kernel}, {named}{others}")
     }
 }
 
@@ -236,6 +248,7 @@ mod tests {
             variant: "A=1".into(),
             because: "fastest".into(),
             others,
+            called: false,
         }
     }
 

@@ -305,9 +305,17 @@ pub(super) fn candidate(
     let speedup = (!speedups.is_empty()).then(|| geometric_mean(&speedups));
     let estimates = shapes.iter().map(|at| Some(Estimate { value: at.speedup, interval: at.interval? }));
     let interval = estimates.collect::<Option<Vec<Estimate>>>().and_then(|all| mean_interval(&all));
-    let ratio = target.basis.as_ref().filter(|b| b.whole).map(|_| 1.0);
+    let ratio = match target.is_called() {
+        true => own_share(target),
+        false => target.basis.as_ref().filter(|b| b.whole).map(|_| 1.0),
+    };
     if ratio.is_none() && form == Form::Weighted {
-        unknown.push("the share of its time that fills take is not measured".into());
+        unknown.push(match target.is_called() {
+            true => {
+                "the share of its device time in kernels of its own is not known: a `policy` has it measured".into()
+            }
+            false => "the share of its time that fills take is not measured".into(),
+        });
     }
     let known = Scored { correct, speedup, ratio };
     CandidateScore {
@@ -326,7 +334,15 @@ pub(super) fn candidate(
     }
 }
 
-/// The speedups of champions over a baseline that the manifest declares: ratios of device times that were taken in pairs.
+/// The share of the device time of its calls that a kernel in PyTorch spends in kernels of its own: the mean over the bench shapes. None unless it is known at
+/// each of them.
+fn own_share(target: &TargetReport) -> Option<f64> {
+    let shares = target.calls.iter().map(|call| call.own.as_ref()?.value());
+    let shares = shares.collect::<Option<Vec<f64>>>().filter(|shares| !shares.is_empty())?;
+    Some(shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+/// The speedups of champions over a baseline that the manifest declares: ratios of times that were taken in pairs, of calls for a champion in PyTorch.
 fn beside(target: &TargetReport, name: &str, unknown: &mut Vec<String>) -> Vec<ShapeSpeedup> {
     let mut shapes = vec![];
     for found in target.baselines.iter().filter(|found| found.baseline == name) {
@@ -338,7 +354,8 @@ fn beside(target: &TargetReport, name: &str, unknown: &mut Vec<String>) -> Vec<S
             unknown.push(format!("the baseline is wrong, so its time at {} does not count", found.shape));
             continue;
         }
-        if let (Some(ratio), Some(ns), Some(baseline_ns)) = (rating.ratio, rating.champion_ns, rating.device_ns) {
+        let of_baseline = if rating.of_calls { rating.call_ns } else { rating.device_ns };
+        if let (Some(ratio), Some(ns), Some(baseline_ns)) = (rating.ratio, rating.champion_ns, of_baseline) {
             let (shape, variant) = (found.shape.clone(), found.variant.clone());
             let interval = Some((ratio.low, ratio.high));
             shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: ratio.median, interval });
@@ -385,6 +402,9 @@ pub(super) fn correct(target: &TargetReport) -> Option<bool> {
 
 /// The time of a variant at a shape.
 fn ns(target: &TargetReport, shape: &str, variant: &str, hot: bool) -> Option<f64> {
+    if target.is_called() {
+        return target.calls.iter().find(|of| of.shape == shape && of.variant == variant)?.call_ns;
+    }
     let time = target.times.iter().find(|t| t.shape == shape && t.variant == variant)?;
     if hot { time.hot_ns } else { time.cold_ns }
 }

@@ -73,9 +73,9 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         }
     };
     let judgement = match params.confirms {
-        true if is_called => match &params.policy {
-            Some(policy) => under(policy, launched.as_ref(), called_again(judgement)),
-            None => called_again(judgement),
+        confirms if is_called => match &params.policy {
+            Some(policy) => under(policy, launched.as_ref(), called_again(judgement, confirms)),
+            None => called_again(judgement, confirms),
         },
         true => confirmed(judgement, io::document(job, "timed")?.as_ref(), &params.tolerance),
         false => judgement,

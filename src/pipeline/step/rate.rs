@@ -5,9 +5,10 @@ use kforge_foundation::base::Severity;
 use kforge_numerics::measure::judge::judge;
 use kforge_numerics::measure::orders::Comparison;
 use kforge_numerics::measure::stats::median;
-use kforge_types::record::Verdict;
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, RateParams, Rating, Ratio};
+use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::params::Indecision;
+use kforge_types::record::{Unknown, Verdict};
 
 use super::io;
 use super::judge::decided;
@@ -21,9 +22,12 @@ const MARGIN: f64 = 0.01;
 /// Runs the step.
 pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: RateParams = io::params(job)?;
-    let rating = rating(&params, io::required(job, "observation")?, io::document(job, "calibration")?);
+    let mut rating = rating(&params, io::required(job, "observation")?, io::document(job, "calibration")?);
+    let champion: Option<CallsObserved> = io::document(job, "champion")?;
+    beside(&mut rating, champion.as_ref(), &params);
     let summary = match (&rating.verdict, rating.ratio) {
         (Verdict::Fail(why), _) => format!("wrong: {why}"),
+        (_, Some(ratio)) if rating.of_calls => format!("{:.3} times the champion's call time", ratio.median),
         (_, Some(ratio)) => format!("{:.3} times the champion's device time", ratio.median),
         (Verdict::Unknown(why), None) => why.to_string(),
         (Verdict::Pass, None) => "correct".into(),
@@ -35,6 +39,22 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         ran.notes.push(io::note(Severity::Warning, WRONG, text));
     }
     Ok(ran)
+}
+
+/// Takes away what calls of the champion beside the baseline show to be of a wrong one.
+fn beside(rating: &mut Rating, champion: Option<&CallsObserved>, params: &RateParams) {
+    let Some(called) = champion else { return };
+    let wrong = match judge(&called.compared, &params.tolerance).verdict {
+        Verdict::Fail(why) => format!("the champion is wrong beside it: {why}"),
+        _ => match &called.untimed {
+            Some(why) => format!("calls were not timed: {why}"),
+            None => return,
+        },
+    };
+    (rating.ratio, rating.champion_ns) = (None, None);
+    if !matches!(rating.verdict, Verdict::Fail(_)) {
+        rating.verdict = Verdict::Unknown(Unknown::Missing(wrong));
+    }
 }
 
 fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indecision>) -> Rating {
@@ -60,6 +80,7 @@ fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indec
         }),
         // A few late launches do not move a median.
         waited: 10 * u64::from(seen.waited) > seen.device_ns.len() as u64,
+        of_calls: seen.of_calls,
         runs: seen.runs,
         versions: seen.versions,
         converted: seen.converted,
@@ -69,7 +90,6 @@ fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kforge_types::record::Unknown;
     use kforge_types::record::timing::{PairsObserved, Side};
     use kforge_types::record::{Finding, FindingKind, TrialObserved, VerifyObservation};
 
@@ -88,6 +108,7 @@ mod tests {
             champion_ns: vec![2000.0; 10],
             call_ns: vec![9000.0, 9100.0, 9200.0],
             waited: 0,
+            of_calls: false,
         }
     }
 
@@ -115,6 +136,23 @@ mod tests {
         let found = rated(wrong);
         assert_eq!(found.verdict, Verdict::Fail("the input `x` was changed".into()));
         assert!(found.explanation.contains("`x` was changed") && found.ratio.is_none() && found.device_ns.is_some());
+    }
+
+    #[test]
+    fn beside_a_champion_in_pytorch_that_is_wrong_there_is_no_ratio() {
+        let params = RateParams { tolerance: [].into(), absent: None };
+        let mut right = rated(BaselineObserved { of_calls: true, ..seen(1.5) });
+        let calls = CallsObserved::begun(seen(1.5).compared);
+        beside(&mut right, Some(&calls), &params);
+        assert!(right.ratio.is_some() && right.of_calls);
+        let mut called = calls.clone();
+        called.compared.findings.push(Finding::new(FindingKind::InputModified, "the input `x` was changed"));
+        let mut wrong = right.clone();
+        beside(&mut wrong, Some(&called), &params);
+        let why = "the champion is wrong beside it: the input `x` was changed";
+        assert_eq!((wrong.ratio, wrong.verdict), (None, Verdict::Unknown(Unknown::Missing(why.into()))));
+        beside(&mut right, Some(&CallsObserved { untimed: Some("no memory".into()), ..calls }), &params);
+        assert_eq!(right.ratio, None);
     }
 
     #[test]

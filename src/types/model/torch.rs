@@ -51,9 +51,9 @@ pub struct TorchLaunch {
     /// Values of constants that the source may set at its top, because the reference does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub of_reference: BTreeMap<String, Json>,
-    /// Whether its policy forbids what `torch.compile` makes.
+    /// Whether its policy allows what `torch.compile` makes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub uncompiled: bool,
+    pub compiles: bool,
     /// calls only: whether the kernels of the device that its calls launch are recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded: bool,

@@ -545,6 +545,9 @@ pub(super) fn is_one(n: &u32) -> bool {
 pub struct Finals {
     /// The share by which a variant's fastest sample may be slower than the best variant's median (0.07: seven per cent).
     pub within: f64,
+    /// Whether every contender that is correct is named: kernels in PyTorch, whose calls are timed only then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub correct: bool,
 }
 
 /// Which variants are near enough to the fastest to be compared with it in pairs.

@@ -115,7 +115,7 @@ pub enum Fault {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rule {
-    /// A regular expression over the launch's text: `entry<4> grid 8,1,1 block 128,1,1 on Virtual H`, or `ModelNew in PyTorch on Virtual H`.
+    /// A regular expression over the launch's text: `entry<4> grid 8,1,1 block 128,1,1 on Virtual H`, or `ModelNew BLOCK=2 in PyTorch on Virtual H`.
     pub matches: String,
     /// Nanoseconds of a launch.
     #[serde(default)]

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use super::TOOL;
 use super::clock::Clock;
 use super::scenario::{Behaviour, Fault, Scenario};
-use crate::steps::verifier::{calls as timed_calls, stand_in};
+use crate::steps::verifier::{call_pairs, calls as timed_calls, stand_in};
 use kforge_harness::fresh::FreshTrials;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -82,7 +82,10 @@ impl DeviceStep {
     fn behaviour(&self, params: &VerifyParams) -> Result<Behaviour, Response> {
         let product = &self.provenance.device.product;
         let found = match &params.torch {
-            Some(launch) => self.scenario.called(&launch.function, product),
+            Some(launch) => {
+                let constants = launch.call.constants.iter().map(|(name, value)| format!(" {name}={value}"));
+                self.scenario.called(&(launch.function.clone() + &constants.collect::<String>()), product)
+            }
             None => self.scenario.behaviour(&params.launches, product),
         };
         found.map_err(failed)
@@ -336,6 +339,9 @@ pub(crate) fn pairs(task: &Task) -> Response {
     let run = || {
         let params: PairsParams = task.params()?;
         let mut at = DeviceStep::new(task, params.protocol)?;
+        if at.scenario.torch && params.a.torch.is_some() {
+            return call_pairs::stand_in(task, &params, &at.provenance);
+        }
         let (a, b) = (at.behaviour(&params.a)?, at.behaviour(&params.b)?);
         let fault = a.fault.or(b.fault);
         let mut seen = PairsObserved::default();
@@ -355,10 +361,25 @@ pub(crate) fn pairs(task: &Task) -> Response {
             seen.blocks.push(block);
             seen.first.push(first);
         }
+        for (name, side, behaviour) in [("called-a", &params.a, &a), ("called-b", &params.b, &b)] {
+            if side.torch.is_some() {
+                let called = paired(&at.provenance.device.to_string(), side, behaviour);
+                task.write_document(name, &called)?;
+            }
+        }
         let blocks = seen.blocks.len();
         at.done(task, &seen, fault, format!("{blocks} blocks"))
     };
     run().unwrap_or_else(|response: Response| response)
+}
+
+/// What calls of a kernel in PyTorch gave beside another one.
+fn paired(ran_as: &str, params: &VerifyParams, behaviour: &Behaviour) -> CallsObserved {
+    let mut compared = VerifyObservation::begun(false, 1, ran_as.to_string());
+    let outputs = params.problem.written().map(|tensor| output(tensor, behaviour.stress_error)).collect();
+    let trial = params.trials.len() as u32;
+    compared.trials.push(TrialObserved { trial, distribution: "normal".into(), outputs });
+    CallsObserved { call_ns: vec![behaviour.ns], checked: 1, ..CallsObserved::begun(compared) }
 }
 
 /// A baseline as text for rules: `compile max-autotune fast.py::softmax on Virtual H`.
@@ -376,6 +397,10 @@ pub(crate) fn baseline(task: &Task) -> Response {
     let run = || {
         let params: BaselineParams = task.params()?;
         let mut at = DeviceStep::new(task, params.protocol)?;
+        let of_calls = params.champion.torch.is_some();
+        if at.scenario.torch && of_calls {
+            return call_pairs::baseline_stand_in(task, &params, &at.provenance);
+        }
         let champion = at.behaviour(&params.champion)?;
         let text = called(&params, &at.provenance.device.product);
         let rule = at.scenario.baseline(&text).map_err(failed)?.clone();
@@ -390,6 +415,7 @@ pub(crate) fn baseline(task: &Task) -> Response {
             champion_ns: vec![],
             call_ns: vec![],
             waited: 0,
+            of_calls,
         };
         if let Some(raised) = &rule.raises {
             seen.versions.clear();
@@ -416,6 +442,12 @@ pub(crate) fn baseline(task: &Task) -> Response {
             }
             seen.pairs.first.push(sampling::first(seed, seen.pairs.blocks.len()));
             seen.pairs.blocks.push(block);
+        }
+        if of_calls {
+            seen.call_ns = std::mem::take(&mut seen.device_ns);
+            task.write_document("called", &paired(&at.provenance.device.to_string(), &params.champion, &champion))?;
+            let blocks = seen.pairs.blocks.len();
+            return at.done(task, &seen, None, format!("{blocks} blocks"));
         }
         let moment = at.clock.moment();
         seen.call_ns = (0..SAMPLES).map(|_| at.clock.sample(rule.call_ns, moment)).collect();

@@ -25,6 +25,10 @@ QUICK = (
 )  # fmt: skip
 
 
+# Kernels that compete: they share an operator, and have baselines. Every other kernel has an operator of its own.
+COMPETING = ("eager", "tuned")
+BASELINES = {"as_written": "eager", "by_compile": "compile"}
+
 # The milliseconds that `sleeps_a_millisecond` holds the stream, at any clock that the device may have.
 SLEPT = (0.9, 3.0)
 
@@ -53,8 +57,9 @@ def torch_candidates(lab, quick, chosen):
     ran = [step for step in steps if step.kind == "verify"]
     missing = [f"{step.id}: {step.wrong()}" for step in ran if not step.ran()]
     lab.row("torch_candidates", "every kernel is verified on the device", bool(ran) and not missing, missing[:3] or f"{len(ran)} steps; {done.last(120)}")
-    timed = [step.id for step in steps if step.kind in ("bench", "pairs", "profile")]
+    timed = [step.id for step in steps if step.kind in ("bench", "profile")]
     lab.row("torch_candidates", "none has device times", not timed, timed[:3])
+    competing(lab, folder, cases, targets, steps)
     times(lab, cases, targets)
     shapes = [shape for _, target in lab.targets(folder) for shape in target["shapes"]]
     unconfined = [shape["unconfined"] for shape in shapes if shape.get("unconfined")]
@@ -66,6 +71,37 @@ def torch_candidates(lab, quick, chosen):
     left = lab.left_behind()
     lab.row("torch_candidates", "no process is left", not left, left)
     lab.figures["torch_candidates"] = {"torch": release, "seconds": done.seconds, "held": held, "verdicts": verdicts, "steps": {step.id: step.seconds for step in ran}}
+
+
+def competing(lab, folder, cases, targets, steps):
+    """Variants and kernels of one operator, and baselines, in pairs of calls."""
+    names = [case.name for case in cases if case.name in COMPETING]
+    if not names:
+        return
+    of = {name: targets.get(name, {}) for name in names}
+    failed = [f"{step.id}: {step.wrong()}" for step in steps if step.kind in ("pairs", "baseline") and not step.ran()]
+    lab.row("torch_candidates", "calls are timed in pairs, and beside baselines", not failed, failed[:3])
+    chosen = [champion for target in of.values() for champion in target.get("champions", [])]
+    lab.row("torch_candidates", "champions are selected by call times", bool(chosen) and not any(one["provisional"] for one in chosen), [one["because"] for one in chosen][:3])
+    ratings = [(name, one["baseline"], one["rating"]) for name, target in of.items() for one in target.get("baselines", [])]
+    lacking = [f"{name} {baseline}: {rating['verdict']}" for name, baseline, rating in ratings if not rating.get("ratio")]
+    lab.row("torch_candidates", "every baseline has a ratio of calls", len(ratings) == len(BASELINES) * len(names) and not lacking, lacking[:3] or f"{len(ratings)} pairs")
+    own = [rating["ratio"] for name, baseline, rating in ratings if (name, baseline) == ("eager", "as_written") and rating.get("ratio")]
+    lab.row("torch_candidates", "the same calls take the same time, within 3 %", bool(own) and all(abs(one["median"] - 1) < 0.03 for one in own), own)
+    print("\n| kernel | beside | its call | the champion's | ratio of calls |\n|---|---|---|---|---|")
+    us = lambda ns: "unknown" if ns is None else f"{ns / 1e3:.1f} us"  # noqa: E731
+    for name, baseline, rating in ratings:
+        ratio = rating.get("ratio")
+        text = f"{ratio['median']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]" if ratio else str(rating["verdict"])
+        print(f"| {name} | {baseline} | {us(rating['call_ns'])} | {us(rating['champion_ns'])} | {text} |")
+    for name, target in of.items():
+        for champion in target.get("champions", []):
+            print(f"{name}: {champion['variant']}, {champion['because']}; {[(one['variant'], round(one['ratio'], 4), [round(end, 4) for end in one['interval']]) for one in champion.get('versus', [])]}")
+    report = json.loads((folder / "target/kforge/report.json").read_text()) if (folder / "target/kforge/report.json").exists() else {}
+    for package in report.get("packages", []):
+        for leader in package.get("leaders", []):
+            print(f"leader of {leader['operator']}: {leader['kernel']} {leader['variant']}, {leader['because']}")
+    lab.figures["torch_competing"] = {"ratings": ratings, "champions": chosen}
 
 
 def said(shape):
@@ -134,8 +170,17 @@ def package(lab, cases):
     text = (SUITES[0] / "operators.toml").read_text()
     text = re.sub(r'\ntorch = "[^"]*"\n', '\ntorch = "system"\n', text)
     text = re.sub(r"^(shapes\.small = \{.*) \}$", r'\1, role = "bench" }', text, flags=re.MULTILINE)
+    head, *operators = re.split(r"(?m)^(?=\[operator\.)", text)
+    operators = {re.match(r"\[operator\.(\w+)\]", block)[1]: block for block in operators}
+    text = head + "".join(operators.values())
+    compete = any(case.name in COMPETING for case in cases)
+    text += "".join(f'\n[baseline.{name}]\nhow = "{how}"\noperator = "linear"\n' for name, how in BASELINES.items() if compete)
     for case in cases:
         shutil.copytree(case.folder, folder / case.name)
+        if case.name not in COMPETING:
+            own = f"{case.operator}_of_{case.name}"
+            text += "\n" + operators[case.operator].replace(f"[operator.{case.operator}]", f"[operator.{own}]")
+            case.operator = own
         policy = f"policy = {case.policy}\n" if case.policy else ""
         tuned = "tune.BLOCK = [2, 4]\n" if case.name == "tuned" else ""
         text += f'\n[kernel.{case.name}]\noperator = "{case.operator}"\nlanguage = "torch"\nsource = "{case.name}/kernel.py::{case.function}"\n{tuned}{policy}'

@@ -159,6 +159,11 @@ impl CallClock {
         Ok(clock)
     }
 
+    /// The process, unless it has ended.
+    pub fn pid(&self) -> Option<u32> {
+        self.talker.as_ref().map(Talker::pid)
+    }
+
     /// The memory, for the kernel's process.
     pub fn shared(&self) -> &Shared {
         &self.shared

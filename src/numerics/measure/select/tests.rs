@@ -160,7 +160,8 @@ fn those_near_the_best_after_few_samples_are_timed_in_full_and_who_fails_there_h
     let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass, Verdict::Pass, Verdict::Fail("x".into())];
     let few = known(&all, &[10.0, 100.0, 108.0, 130.0, 1.0]);
     let mut k = SelectInputs { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
-    let ask = |k: &SelectInputs| finalists(&params(5, true), &Finals { within: 0.1 }, k).classes.remove(0);
+    let ask =
+        |k: &SelectInputs| finalists(&params(5, true), &Finals { within: 0.1, correct: false }, k).classes.remove(0);
     assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![0]), "the wrong one counts for nothing");
     let full = |verified| BenchObserved { verified, ..k.few[&(0, 0)].clone() };
     let (held, failed) = (full(true), full(false));
@@ -171,7 +172,14 @@ fn those_near_the_best_after_few_samples_are_timed_in_full_and_who_fails_there_h
     // One fast sample among slow ones is enough for a full timing.
     k.few.get_mut(&(3, 0)).unwrap().cold.as_mut().unwrap().samples_ns[2] = 109.0;
     assert_eq!(ask(&k).near, vec![1, 2, 3]);
-    assert_eq!(finalists(&params(5, false), &Finals { within: 0.1 }, &k).classes[0].best, None);
+    assert_eq!(finalists(&params(5, false), &Finals { within: 0.1, correct: false }, &k).classes[0].best, None);
+}
+
+#[test]
+fn every_correct_contender_is_named_where_calls_are_timed_only_then() {
+    let k = known(&[Verdict::Pass, Verdict::Fail("x".into()), unknown(), Verdict::Pass], &[]);
+    let named = finalists(&params(4, true), &Finals { within: 0.1, correct: true }, &k).classes.remove(0);
+    assert_eq!((named.best, named.near, named.shapes), (None, vec![0, 3], vec![0]));
 }
 
 #[test]
@@ -179,7 +187,8 @@ fn who_was_fast_on_few_samples_alone_hides_nobody() {
     let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass];
     let few = known(&all, &[10.0, 50.0, 60.0]);
     let mut k = SelectInputs { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
-    let ask = |k: &SelectInputs| finalists(&params(3, true), &Finals { within: 0.1 }, k).classes.remove(0);
+    let ask =
+        |k: &SelectInputs| finalists(&params(3, true), &Finals { within: 0.1, correct: false }, k).classes.remove(0);
     k.benches.insert((0, 0), known(&all, &[10.9]).benches.remove(&(0, 0)).unwrap());
     assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![]), "as fast as it said");
     k.benches.insert((0, 0), known(&all, &[100.0]).benches.remove(&(0, 0)).unwrap());

@@ -74,6 +74,7 @@ impl Ready<'_> {
                 hot: about.hot,
                 declared: selected.builds.first().map(|b| b.label.clone()).unwrap_or_default(),
                 whole: about.whole,
+                called: about.called,
                 classes: about.shapes.iter().cloned().collect(),
                 baselines: about.baselines,
             }),

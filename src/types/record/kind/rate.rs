@@ -18,6 +18,7 @@ pub(super) const KIND: Descriptor = Descriptor {
             "foundation/documents",
             "types/documents",
             "types/kinds/baseline",
+            "types/kinds/calls",
             "types/problems",
             "numerics/comparison",
             "numerics/tolerance",

@@ -19,6 +19,7 @@ pub(super) const KIND: Descriptor = Descriptor {
         parts: &[
             "foundation/documents",
             "types/documents",
+            "types/kinds/calls",
             "types/problems",
             "numerics/selection",
             "numerics/statistics",

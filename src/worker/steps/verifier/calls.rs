@@ -23,7 +23,7 @@ use crate::steps::interpreted::Importable;
 use kforge_cuda::device::{CallClock, Timed, TorchDevice};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::{Severity, count};
-use kforge_harness::candidate::{Called, TorchKernel, TorchProcess, bytes};
+use kforge_harness::candidate::{Baselined, Called, Shared, TorchKernel, TorchProcess, bytes};
 use kforge_harness::fresh::{chosen, of_call};
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
@@ -32,8 +32,8 @@ use kforge_harness::oracle::{Source, TrialValues};
 use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::own_share::base_name;
 use kforge_numerics::reference::float::encode_strided;
-use kforge_types::model::Role;
 use kforge_types::model::torch::TorchLaunch;
+use kforge_types::model::{Problem, Role};
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 use kforge_types::record::Provenance;
 use kforge_types::record::kind::calls::documents::{CallsObserved, LaunchedKernel, LaunchedKernels};
@@ -60,7 +60,7 @@ const RECORDED: usize = 3;
 const DRAWN: u64 = 256 << 20;
 const KEPT: u64 = 256 << 20;
 /// The least time for importing PyTorch and the kernel, which may compile something.
-const PREPARE: Duration = Duration::from_secs(120);
+pub(super) const PREPARE: Duration = Duration::from_secs(120);
 
 /// Executes a calls step.
 pub fn on_device(task: &Task) -> Response {
@@ -84,70 +84,111 @@ fn launch(params: &VerifyParams) -> Result<&TorchLaunch, Response> {
 
 fn timed(task: &Task, params: &VerifyParams, launch: &TorchLaunch, place: Place) -> Result<Response, Response> {
     let binary: Importable = task.document("binary")?;
-    let most = bytes(&params.problem).saturating_mul(8);
-    if most > task.memory_limit {
-        let why = format!(
-            "its tensors need {most} bytes of memory, but the limit is {} (setting `build.memory-limit`)",
-            task.memory_limit
-        );
-        return Err(Response::Unavailable { why });
-    }
-    let observer = Observer::new(task, params, place.is_processor(), place.ran_as(), "something other than its inputs");
-    let seen = CallsObserved::begun(observer.seen.clone());
-    let mut calls =
-        Calls { task, params, launch, place, binary: &binary, observer, seen, notes: vec![], passing: None };
-    calls.observer.seen.asked = 0;
-    calls.all()
+    Calls::new(task, params, launch, place, &binary)?.all()
 }
 
 /// The contents of the tensors that are read, in the problem's order; none for the others.
-type Contents = Vec<Option<Vec<u8>>>;
+pub(super) type Contents = Vec<Option<Vec<u8>>>;
 
 /// A call that is to be timed.
-struct Planned {
-    trial: Trial,
+pub(super) struct Planned {
+    pub(super) trial: Trial,
     /// The number from which its inputs follow.
-    number: u64,
-    stressed: bool,
+    pub(super) number: u64,
+    pub(super) stressed: bool,
     /// Whether its outputs are compared.
-    compared: bool,
+    pub(super) compared: bool,
 }
 
 /// A call whose outputs are to be compared: which, and the bytes of each written tensor.
-struct Ended {
+pub(super) struct Ended {
     at: usize,
     poison: u8,
     outputs: Vec<Vec<u8>>,
 }
 
-struct Calls<'a> {
+/// The calls of one kernel.
+pub(super) struct Calls<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
     launch: &'a TorchLaunch,
-    place: Place,
+    pub(super) place: Place,
     binary: &'a Importable,
-    observer: Observer<'a>,
-    seen: CallsObserved,
+    pub(super) observer: Observer<'a>,
+    pub(super) seen: CallsObserved,
     notes: Vec<Note>,
     /// A failure that may not recur.
     passing: Option<String>,
+    /// How the kernel runs, if it is a baseline.
+    pub(super) how: Option<Baselined<'a>>,
+    /// How long a call before the timed ones may take.
+    pub(super) patience: Duration,
 }
 
-impl Calls<'_> {
-    fn all(mut self) -> Result<Response, Response> {
+/// The two processes of a kernel whose calls are timed: that with the clock, and its own.
+pub(super) struct Open {
+    pub(super) clock: CallClock,
+    pub(super) process: TorchProcess,
+    shared: Shared,
+    prepare: Duration,
+}
+
+impl<'a> Calls<'a> {
+    /// Nothing was called yet.
+    ///
+    /// # Errors
+    /// Its tensors do not fit into the memory that the step may take.
+    pub(super) fn new(
+        task: &'a Task,
+        params: &'a VerifyParams,
+        launch: &'a TorchLaunch,
+        place: Place,
+        binary: &'a Importable,
+    ) -> Result<Self, Response> {
+        let most = bytes(&params.problem).saturating_mul(8);
+        if most > task.memory_limit {
+            let why = format!(
+                "its tensors need {most} bytes of memory, but the limit is {} (setting `build.memory-limit`)",
+                task.memory_limit
+            );
+            return Err(Response::Unavailable { why });
+        }
+        let mut observer =
+            Observer::new(task, params, place.is_processor(), place.ran_as(), "something other than its inputs");
+        let seen = CallsObserved::begun(observer.seen.clone());
+        observer.seen.asked = 0;
+        let (notes, patience) = (vec![], task.run_limit);
+        Ok(Calls { task, params, launch, place, binary, observer, seen, notes, passing: None, how: None, patience })
+    }
+
+    /// The kernel, on memory that another process shares.
+    fn kernel<'k>(&self, shared: &'k Shared) -> TorchKernel<'k>
+    where
+        'a: 'k,
+    {
+        let (files, main) = (&self.binary.files, &self.binary.main);
+        TorchKernel { files, main, launch: self.launch, on: None, shared: Some(shared), how: self.how }
+    }
+
+    /// Starts the process with the clock, and that of the kernel, and takes the times of hand-overs.
+    pub(super) fn open(&mut self) -> Result<Open, Response> {
         let (task, problem) = (self.task, &self.params.problem);
-        let io = |e: std::io::Error| failed(format!("cannot end the kernel's process: {e}"));
         let turn = self.place.turn(task, Turn::Shared)?;
         let mut clock = CallClock::start(problem, self.place.torch_device())?;
         drop(turn);
         let shared = clock.shared().clone();
-        let (files, main) = (&self.binary.files, &self.binary.main);
-        let kernel = TorchKernel { files, main, launch: self.launch, on: None, shared: Some(&shared) };
+        let kernel = self.kernel(&shared);
         let prepare = task.left().min(PREPARE.max(task.run_limit));
         let (mut process, turn) = self.place.start(task, problem, &kernel, &[], (prepare, Turn::Alone))?;
         self.echoes(&mut clock, &mut process)?;
         drop(turn);
-        let source = self.place.source(task, problem);
+        Ok(Open { clock, process, shared, prepare })
+    }
+
+    fn all(mut self) -> Result<Response, Response> {
+        let io = |e: std::io::Error| failed(format!("cannot end the kernel's process: {e}"));
+        let Open { mut clock, mut process, shared, prepare } = self.open()?;
+        let source = self.place.source(self.task, &self.params.problem);
         let (plan, ended) = match self.prepared(&mut clock, &mut process, &source, prepare)? {
             Some(took) => self.sampled(&mut clock, &mut process, &source, took)?,
             None => (vec![], vec![]),
@@ -155,13 +196,24 @@ impl Calls<'_> {
         process.end().map_err(io)?;
         self.compare(&source, &plan, &ended)?;
         if self.launch.recorded && !self.seen.call_ns.is_empty() && !self.has_failed() {
+            let kernel = self.kernel(&shared);
             self.recorded(&mut clock, &kernel, &source, (prepare, plan.len()))?;
         }
         self.finish(&clock)
     }
 
+    /// The problem.
+    pub(super) fn problem(&self) -> &'a Problem {
+        &self.params.problem
+    }
+
+    /// The parameters.
+    pub(super) fn params(&self) -> &'a VerifyParams {
+        self.params
+    }
+
     /// Whether something is known that fails the kernel.
-    fn has_failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.observer.seen.findings.iter().any(|finding| !finding.kind.is_allowed())
     }
 
@@ -286,7 +338,7 @@ impl Calls<'_> {
 
     /// Constructs the module, calls it on throw-away inputs, and seals the process. Returns how long a call takes with the drawing of its inputs; none if there
     /// is nothing to time.
-    fn prepared(
+    pub(super) fn prepared(
         &mut self,
         clock: &mut CallClock,
         process: &mut TorchProcess,
@@ -303,7 +355,7 @@ impl Calls<'_> {
             let began = Instant::now();
             let (trial, _) = of_call(self.params, at as u32, false)?;
             let contents = self.contents(source, &trial)?;
-            let (called, timed) = self.call(clock, process, &contents, POISONS[at % 2])?;
+            let (called, timed) = self.call(clock, process, &contents, (POISONS[at % 2], self.patience))?;
             if !self.hear(&called, None) || !self.ended(timed) {
                 return Ok(None);
             }
@@ -361,7 +413,7 @@ impl Calls<'_> {
                 Some(contents) => contents,
                 None => self.contents(source, &planned.trial)?,
             };
-            if !self.sample(clock, process, (at, planned), &contents, &mut ended)? {
+            if self.sample(clock, process, (at, planned), &contents, &mut ended)?.is_none() {
                 break;
             }
         }
@@ -369,18 +421,18 @@ impl Calls<'_> {
     }
 
     /// Times one call, and keeps its outputs if they are to be compared. Returns whether it is worth going on.
-    fn sample(
+    pub(super) fn sample(
         &mut self,
         clock: &mut CallClock,
         process: &mut TorchProcess,
         (at, planned): (usize, &Planned),
         contents: &Contents,
         ended: &mut Vec<Ended>,
-    ) -> Result<bool, Response> {
+    ) -> Result<Option<Timed>, Response> {
         let poison = POISONS[at % 2];
-        let (called, timed) = self.call(clock, process, contents, poison)?;
+        let (called, timed) = self.call(clock, process, contents, (poison, self.task.run_limit))?;
         if !self.hear(&called, Some(planned)) || !self.ended(timed) {
-            return Ok(false);
+            return Ok(None);
         }
         match timed {
             Timed::Took(ns) if planned.stressed => self.seen.stress_ns.push(ns),
@@ -388,7 +440,7 @@ impl Calls<'_> {
             Timed::Limited | Timed::GivenUp => self.seen.dropped += 1,
         }
         if !planned.compared {
-            return Ok(true);
+            return Ok(Some(timed));
         }
         let mut outputs = vec![];
         for (position, (of, contents)) in self.params.problem.tensors.iter().zip(contents).enumerate() {
@@ -402,7 +454,7 @@ impl Calls<'_> {
             }
         }
         ended.push(Ended { at, poison, outputs });
-        Ok(true)
+        Ok(Some(timed))
     }
 
     /// Calls the kernel once, while the other process holds the clock.
@@ -411,10 +463,10 @@ impl Calls<'_> {
         clock: &mut CallClock,
         process: &mut TorchProcess,
         contents: &Contents,
-        poison: u8,
+        (poison, limit): (u8, Duration),
     ) -> Result<(Called, Timed), Response> {
         stage(clock, contents)?;
-        let (number, limit, train) = (clock.number(), self.task.run_limit, self.launch.call.train);
+        let (number, train) = (clock.number(), self.launch.call.train);
         let (called, timed) = together(clock, number, poison, limit, || process.timed(number, train, limit))?;
         Ok((called?, timed))
     }
@@ -444,7 +496,7 @@ impl Calls<'_> {
             .collect()
     }
 
-    fn contents(&self, source: &Source<'_>, trial: &Trial) -> Result<Contents, Response> {
+    pub(super) fn contents(&self, source: &Source<'_>, trial: &Trial) -> Result<Contents, Response> {
         let inputs = source.inputs(trial)?;
         let of = self.params.problem.tensors.iter().map(|tensor| {
             let values = inputs.get(&tensor.name).filter(|_| tensor.role != Role::Output);
@@ -453,13 +505,13 @@ impl Calls<'_> {
         Ok(of.collect())
     }
 
-    fn held(&self, source: &Source<'_>, trial: &Trial) -> Result<TrialValues, Response> {
+    pub(super) fn held(&self, source: &Source<'_>, trial: &Trial) -> Result<TrialValues, Response> {
         let inputs = source.inputs(trial)?;
         let expected = source.expected(&inputs, !self.params.scaled.is_empty())?;
         Ok((inputs, expected))
     }
 
-    fn untimed<T>(&mut self, nothing: T, why: String) -> T {
+    pub(super) fn untimed<T>(&mut self, nothing: T, why: String) -> T {
         self.seen.untimed.get_or_insert(why);
         nothing
     }
@@ -489,7 +541,7 @@ impl Calls<'_> {
     }
 
     /// Compares the outputs of chosen calls with the expected values.
-    fn compare(&mut self, source: &Source<'_>, plan: &[Planned], ended: &[Ended]) -> Result<(), Response> {
+    pub(super) fn compare(&mut self, source: &Source<'_>, plan: &[Planned], ended: &[Ended]) -> Result<(), Response> {
         let of = |call: &Planned| FreshTrial {
             trial: call.trial.trial,
             seed: call.number,
@@ -509,10 +561,20 @@ impl Calls<'_> {
         Ok(())
     }
 
-    fn finish(mut self, clock: &CallClock) -> Result<Response, Response> {
+    /// Writes what was seen as an output of that name.
+    pub(super) fn write(&mut self, name: &str) -> Result<(), Response> {
         self.observer.seen.unconfined.clone_from(&self.place.unconfined);
-        self.seen.compared = self.observer.seen;
-        self.task.write_document("observation", &self.seen)?;
+        self.seen.compared = self.observer.seen.clone();
+        self.task.write_document(name, &self.seen)
+    }
+
+    /// The failure that may not recur, if there was one.
+    pub(super) fn passing(&self) -> Option<&String> {
+        self.passing.as_ref()
+    }
+
+    fn finish(mut self, clock: &CallClock) -> Result<Response, Response> {
+        self.write("observation")?;
         if let Some(mut provenance) = self.place.provenance.clone() {
             clock.tell(&mut provenance);
             self.task.write_document(PROVENANCE, &provenance)?;
@@ -540,7 +602,7 @@ fn stage(clock: &mut CallClock, contents: &Contents) -> Result<(), Response> {
 }
 
 /// How many things fit into a time, if each takes that long; at most `most`.
-fn fitting(time: Duration, each: Duration, most: usize) -> usize {
+pub(super) fn fitting(time: Duration, each: Duration, most: usize) -> usize {
     let fit = time.as_secs_f64() / each.as_secs_f64().max(1e-9);
     if fit >= most as f64 { most } else { fit as usize }
 }

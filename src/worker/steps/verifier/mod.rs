@@ -10,7 +10,7 @@
 //! | state between launches | of a binary with variables of its own: a launch on other inputs, and one on inputs that differ in one element, change no result |
 //! | the runner | confined or not started, unless the user permits otherwise; one process per run, with that run's buffers; its group ends before read-back |
 //! | kernels in PyTorch | a process of their own calls them many times (`torch`), on the processor or on a device (`place`) |
-//! | call times of kernels in PyTorch | by the clock of a process that runs no code of them (`calls`) |
+//! | call times of kernels in PyTorch | by the clock of a process that runs no code of them (`calls`), and in turn with another one (`call_pairs`) |
 //! | kernels in Triton | Triton's interpreter runs them (`interpreter`), all runs of several trials in one process (`together`) |
 //! | descriptors | sealed files are opened again for each run, so that not even a file offset passes from one run to the next |
 //! | refused system calls | end the runner and become findings (`kforge_harness::confine`) |
@@ -20,6 +20,7 @@
 //! | time | by the worker's own clock; a time-out fails and is not remembered |
 
 mod buffers;
+pub mod call_pairs;
 pub mod calls;
 mod candidate;
 mod interpreter;

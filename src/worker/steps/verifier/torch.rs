@@ -209,6 +209,7 @@ impl InTorch<'_> {
             launch: self.launch,
             on: None,
             shared: None,
+            how: None,
         };
         let prepare = task.left().min(PREPARE.max(task.run_limit));
         let (mut process, turn) = self.place.start(task, problem, &kernel, &memory, (prepare, Turn::Shared))?;

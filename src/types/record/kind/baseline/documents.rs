@@ -92,6 +92,9 @@ pub struct BaselineObserved {
     /// not all queued in time. They include time of the host.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waited: u32,
+    /// Whether the champion is in PyTorch: pairs and times are then of calls, by the clock of a process that runs no code of either, and there are no device times.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_calls: bool,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -133,6 +136,9 @@ pub struct Rating {
     /// Whether device times include time of the host, because the baseline waits for the device.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited: bool,
+    /// Whether the ratio is of call times, because the champion is in PyTorch. Its time is then that of a call also.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_calls: bool,
     /// Outputs that the baseline gives in another type, with that type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub converted: BTreeMap<String, String>,
