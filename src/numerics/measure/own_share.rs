@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use kforge_types::model::{Library, Policy};
-use kforge_types::record::kind::calls::documents::{LaunchedKernel, LaunchedKernels};
+use kforge_types::record::kind::calls::documents::{LaunchedKernel, LaunchedKernels, base_name};
 use kforge_types::record::params::Judgement;
 use kforge_types::record::{FindingKind, Unknown, Verdict};
 
@@ -189,14 +189,6 @@ pub fn whose(kernel: &LaunchedKernel) -> Whose {
         (None, true) => Whose::Own,
         (Some(_), true) | (None, false) => Whose::Unknown,
     }
-}
-
-/// The name of a kernel without its type, namespaces, template arguments and parameters.
-pub fn base_name(name: &str) -> &str {
-    let name = name.rsplit_once("(anonymous namespace)::").map_or(name, |(_, rest)| rest);
-    let end = name.find(['<', '(']).unwrap_or(name.len());
-    let plain = name[..end].trim();
-    plain.rsplit([' ', ':', '&', '*']).next().unwrap_or(plain)
 }
 
 /// Where the device time of calls was spent; none if nothing was recorded.

@@ -30,13 +30,12 @@ use kforge_harness::message::Response;
 use kforge_harness::observer::{Against, Observer, RunOutputs};
 use kforge_harness::oracle::{Source, TrialValues};
 use kforge_harness::task::{Task, failed};
-use kforge_numerics::measure::own_share::base_name;
 use kforge_numerics::reference::float::encode_strided;
 use kforge_types::model::torch::TorchLaunch;
 use kforge_types::model::{Problem, Role};
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 use kforge_types::record::Provenance;
-use kforge_types::record::kind::calls::documents::{CallsObserved, LaunchedKernel, LaunchedKernels};
+use kforge_types::record::kind::calls::documents::{CallsObserved, LaunchedKernel, LaunchedKernels, base_name};
 use kforge_types::record::params::{Trial, VerifyParams};
 use kforge_types::record::{Finding, FindingKind, Fresh, FreshTrial, Note, Verdict};
 

@@ -62,6 +62,14 @@ pub struct LaunchedKernel {
     pub declared: bool,
 }
 
+/// The name of a kernel without its type, namespaces, template arguments and parameters.
+pub fn base_name(name: &str) -> &str {
+    let name = name.rsplit_once("(anonymous namespace)::").map_or(name, |(_, rest)| rest);
+    let end = name.find(['<', '(']).unwrap_or(name.len());
+    let plain = name[..end].trim();
+    plain.rsplit([' ', ':', '&', '*']).next().unwrap_or(plain)
+}
+
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
