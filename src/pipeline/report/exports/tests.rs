@@ -103,7 +103,14 @@ fn champion(variant: &str, shapes: &[&str]) -> ChampionReport {
 /// The report of a package in `pkg` of a workspace in `ws` of its repository.
 fn report() -> Report {
     let basis = |hot| {
-        Some(BasisReport { hot, declared: "A=1".into(), whole: true, classes: BTreeMap::new(), baselines: vec![] })
+        Some(BasisReport {
+            hot,
+            declared: "A=1".into(),
+            whole: true,
+            called: false,
+            classes: BTreeMap::new(),
+            baselines: vec![],
+        })
     };
     let no_device = Verdict::Unknown(Unknown::NoDevice("needs an H200".into()));
     let cpu = TargetReport {
