@@ -23,7 +23,8 @@ pub use build::{BuildArgs, CompareArgs, CompareFormat, RequiredStanding, RunArgs
 pub use ci::{AffectedArgs, CiArgs};
 pub use import::{ImportCommand, ImportTorchArgs, ImportTunerArgs, ImportWrittenArgs};
 pub use improve::{
-    AcceptArgs, CandidatesArgs, ExportCommand, ExportT4, ExportTraces, ExportTrajectories, OptimizeArgs, PatternWord,
+    AcceptArgs, CandidatesArgs, ExportCommand, ExportT4, ExportTraces, ExportTrajectories, LineWord, OptimizeArgs,
+    PatternWord,
 };
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};

@@ -17,6 +17,7 @@ use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::evidence::sign::SignError;
 use kforge_ops::explain::NoStep;
+use kforge_ops::export::NoTrajectories;
 use kforge_ops::export::traces::TracesError;
 use kforge_ops::history::HistoryError;
 use kforge_ops::import::ImportError;
@@ -111,7 +112,7 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Traces(TracesError::NoDefinitions) => {
             vec!["`kforge import flashinfer-trace` writes such packages".into()]
         }
-        Error::NoTrajectories(_) => vec!["`kforge optimize` records attempts".into()],
+        Error::NoTrajectories(NoTrajectories::NothingRecorded) => vec!["`kforge optimize` records attempts".into()],
         Error::Compare(CompareError::Of { name, .. }) => vec![format!("the error is about `{name}`")],
         Error::Evidence(EvidenceError::Open { .. }) => {
             vec!["run `kforge build` with the same selection, then export".into()]

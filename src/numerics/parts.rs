@@ -50,6 +50,7 @@ pub(crate) const APART: &[(&str, &str)] = &[
     ("measure/implausible.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/sampling.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/score.rs", "figures for reports, which no step makes"),
+    ("measure/reward.rs", "figures for exports, which no step makes"),
     ("measure/apart.rs", "figures for reports, which no step makes"),
     ("measure/interval.rs", "figures for reports, which no step makes"),
 ];

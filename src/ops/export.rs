@@ -1,4 +1,5 @@
-//! Exports every recorded attempt at a round as a line of JSON: the request, the answer and the results. Asks no agent and runs nothing.
+//! Exports recorded attempts at rounds as lines of JSON: the request, the answer and the results, or conversations for fine-tuning. Asks no agent and runs
+//! nothing.
 
 pub mod t4;
 pub mod traces;
@@ -8,14 +9,18 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use crate::build::report::view;
-use crate::session::build::Ready;
+use crate::session::build::{Packages, Ready};
 use crate::session::places::Places;
 use crate::session::rounds::Recorded;
 use crate::{Error, Session};
 use kforge_engine::{Blobs, ReadyResult};
 use kforge_foundation::base::files::write_if_changed;
+use kforge_numerics::measure::reward::DISCOUNT;
+use kforge_pipeline::optimize::kind::Kind;
 use kforge_pipeline::plan::{Goal, Selection};
-use kforge_pipeline::release::trajectory::{FoundVerdict, SeatContext, trajectory};
+use kforge_pipeline::release::trajectory::conversation::conversation;
+use kforge_pipeline::release::trajectory::filter::Filter;
+use kforge_pipeline::release::trajectory::{FoundVerdict, Rollout, trajectories as of_rollouts};
 use kforge_pipeline::report::{self, Report, StepView};
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::model::ShapeRole;
@@ -23,19 +28,49 @@ use kforge_types::record::params::Judgement;
 use kforge_types::record::{StepKind, Verdict};
 
 /// The request for an export of attempts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TrajectoriesRequest {
     /// The selection.
     pub words: SelectionArgs,
     /// The file to write; if none is named, the result contains the lines.
     pub output: Option<PathBuf>,
+    /// What a line is.
+    pub form: LineForm,
+    /// Which attempts are exported.
+    pub filter: Filter,
+    /// The factor by which each later turn counts less in a return.
+    pub discount: f64,
+}
+
+impl Default for TrajectoriesRequest {
+    fn default() -> Self {
+        TrajectoriesRequest {
+            words: SelectionArgs::default(),
+            output: None,
+            form: LineForm::default(),
+            filter: Filter::default(),
+            discount: DISCOUNT,
+        }
+    }
+}
+
+/// What a line of an export is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LineForm {
+    /// An attempt with everything that is known about it.
+    #[default]
+    Trajectory,
+    /// The messages of a correct attempt, for supervised fine-tuning.
+    Conversation,
 }
 
 /// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trajectories {
-    /// The number of attempts.
+    /// The number of lines.
     pub count: u64,
+    /// The number of recorded attempts.
+    pub recorded: u64,
     /// Where the lines are.
     pub to: Destination,
 }
@@ -49,10 +84,19 @@ pub enum Destination {
     Lines(String),
 }
 
-/// No attempt at a round is recorded for the selection.
+/// Why there is nothing to export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there are no trajectories: no attempt at a round is recorded for the selection")]
-pub struct NoTrajectories;
+pub enum NoTrajectories {
+    /// Nothing is recorded.
+    #[error("there are no trajectories: no attempt at a round is recorded for the selection")]
+    NothingRecorded,
+    /// No recorded attempt passes the filters.
+    #[error("no attempt passes the filters: {} recorded for the selection", if *.0 == 1 { "1 is".into() } else { format!("{} are", .0) })]
+    Filtered(u64),
+    /// No attempt that passes the filters has messages.
+    #[error("there are no conversations: no correct attempt among the recorded ones is the reply of an agent")]
+    NoConversations,
+}
 
 /// Exports recorded attempts.
 ///
@@ -61,46 +105,47 @@ pub struct NoTrajectories;
 pub fn trajectories(session: &Session, request: &TrajectoriesRequest) -> Result<Trajectories, Error> {
     let looking = session.look(&request.words, Goal::Build)?;
     let selected = session.select(&looking.opened.workspace, &request.words)?;
-    let (lines, count) = looking.plan_of(session, |opened, packages, ready| {
+    let rollouts = looking.plan_of(session, |opened, packages, ready| {
         let known = ready.with_services(session, opened, |services| {
             kforge_engine::known(ready.graph.clone(), &ready.options, services)
         });
         let nodes: Vec<_> = known.steps.iter().map(|(node, _)| node).collect();
         let places = Places::of_steps(&nodes, &ready.journal, &*ready.leaves);
         let report = assembled(ready, &known, &places);
-        let (mut lines, mut count) = (String::new(), 0u64);
-        for recorded in ready.recorded.iter().filter(|r| {
-            Selection::takes(&selected.kernels, &r.seat.kernel) && Selection::takes(&selected.targets, &r.seat.target)
-        }) {
-            let seat = &recorded.seat;
-            let package = packages.member(&seat.package).map(|m| &m.package);
-            let operator = package.and_then(|p| p.operator(&p.kernel(&seat.kernel)?.operator));
-            let shapes = operator.into_iter().flat_map(|o| &o.shapes);
-            let held_back: BTreeSet<String> =
-                shapes.filter(|s| s.role == ShapeRole::Holdout).map(|s| s.name.clone()).collect();
-            let targets = report.packages.iter().filter(|p| p.name == seat.package).flat_map(|p| &p.kernels);
-            let mut targets = targets.filter(|k| k.name == seat.kernel).flat_map(|k| &k.targets);
-            let target = targets.find(|t| t.target == seat.target && t.types == seat.types);
+        let takes = |of: &&Recorded| {
+            Selection::takes(&selected.kernels, &of.seat.kernel) && Selection::takes(&selected.targets, &of.seat.target)
+        };
+        let rollouts = ready.recorded.iter().filter(takes).map(|recorded| {
             let judged = judged(ready, &known, recorded, &places);
-            let of = SeatContext {
-                seat: [&seat.package, &seat.kernel, &seat.types, &seat.target],
-                contract: &recorded.contract,
-                held_back: &held_back,
-                rounds: target.and_then(|t| t.rounds.as_ref()),
-                judged: &judged,
-            };
-            for (at, answer) in recorded.answers.iter().enumerate() {
-                let one = trajectory(of, answer, recorded.refused.get(&at));
-                let text = serde_json::to_string(&one)?;
-                let _ = writeln!(lines, "{text}");
-                count += 1;
-            }
-        }
-        Ok::<_, Error>((lines, count))
+            rollout(packages, &report, recorded, judged)
+        });
+        Ok::<_, Error>(rollouts.collect::<Vec<Rollout>>())
     })?;
-    if count == 0 {
-        return Err(NoTrajectories.into());
+    let all = of_rollouts(&rollouts, request.discount);
+    let recorded = all.len() as u64;
+    if recorded == 0 {
+        return Err(NoTrajectories::NothingRecorded.into());
     }
+    let is_conversation = request.form == LineForm::Conversation;
+    let filter = Filter { correct: request.filter.correct || is_conversation, ..request.filter };
+    let passed = filter.applied(all);
+    if passed.is_empty() && !is_conversation {
+        return Err(NoTrajectories::Filtered(recorded).into());
+    }
+    let texts: Vec<String> = match request.form {
+        LineForm::Trajectory => passed.iter().map(serde_json::to_string).collect::<Result<_, _>>()?,
+        LineForm::Conversation => {
+            passed.iter().filter_map(conversation).map(|c| serde_json::to_string(&c)).collect::<Result<_, _>>()?
+        }
+    };
+    if texts.is_empty() {
+        return Err(NoTrajectories::NoConversations.into());
+    }
+    let count = texts.len() as u64;
+    let lines = texts.into_iter().fold(String::new(), |mut lines, text| {
+        let _ = writeln!(lines, "{text}");
+        lines
+    });
     let to = match &request.output {
         None => Destination::Lines(lines),
         Some(path) => {
@@ -109,7 +154,36 @@ pub fn trajectories(session: &Session, request: &TrajectoriesRequest) -> Result<
             Destination::File(path)
         }
     };
-    Ok(Trajectories { count, to })
+    Ok(Trajectories { count, recorded, to })
+}
+
+/// The recorded attempts of a seat.
+fn rollout(packages: &Packages, report: &Report, recorded: &Recorded, judged: Vec<FoundVerdict>) -> Rollout {
+    let seat = &recorded.seat;
+    let package = packages.member(&seat.package).map(|m| &m.package);
+    let operator = package.and_then(|p| p.operator(&p.kernel(&seat.kernel)?.operator));
+    let shapes = operator.into_iter().flat_map(|o| &o.shapes);
+    let held_back: BTreeSet<String> = shapes.filter(|s| s.role == ShapeRole::Holdout).map(|s| s.name.clone()).collect();
+    let targets = report.packages.iter().filter(|p| p.name == seat.package).flat_map(|p| &p.kernels);
+    let mut targets = targets.filter(|k| k.name == seat.kernel).flat_map(|k| &k.targets);
+    let target = targets.find(|t| t.target == seat.target && t.types == seat.types);
+    let kind = operator.map(Kind::of);
+    Rollout {
+        seat: [&seat.package, &seat.kernel, &seat.types, &seat.target].map(Clone::clone),
+        language: recorded.language,
+        pattern: kind.as_ref().and_then(|kind| kind.pattern),
+        level: kind.as_ref().and_then(|kind| kind.level),
+        contract: recorded.contract.clone(),
+        problem: recorded.asked.clone(),
+        chain: recorded.chain.clone(),
+        held_back,
+        rounds: target.and_then(|t| t.rounds.clone()),
+        judged,
+        // Times of launches that are all the kernel's own contain nothing else. Otherwise nothing measures the share.
+        ratio: target.and_then(|t| t.basis.as_ref()).filter(|basis| basis.whole).map(|_| 1.0),
+        answers: recorded.answers.clone(),
+        refused: recorded.refused.clone(),
+    }
 }
 
 /// A report of the known results.

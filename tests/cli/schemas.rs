@@ -33,6 +33,7 @@ fn the_schemas_are_those_of_the_program() {
         "candidate",
         "ci",
         "comparison",
+        "conversation",
         "correction",
         "diagnosis",
         "difference",

@@ -138,7 +138,7 @@ fn recorded(project: &Project) -> Vec<Value> {
 pub(crate) fn without(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            map.retain(|key, _| !["answered_at", "took_ms", "agent", "chain"].contains(&key.as_str()));
+            map.retain(|key, _| !["answered_at", "took_ms", "agent", "chain", "groups"].contains(&key.as_str()));
             map.values_mut().for_each(without);
         }
         Value::Array(all) => all.iter_mut().for_each(without),

@@ -242,6 +242,43 @@ fn exported_attempts_name_the_line_of_a_finding() {
 }
 
 #[test]
+fn correct_attempts_are_exported_as_conversations_and_what_was_not_timed_is_in_no_band() {
+    let project = project(&MANIFEST.replace("repairs = 2", "repairs = 0"), &[answer("y[i] = 2.0f * x[i] + 1.0f;")]);
+    let export = |words: &[&str]| {
+        let output = project.command(&[&["export", "trajectories", "--offline"], words].concat()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    assert_eq!(export(&["--form", "sft"]).0, 4, "nothing is recorded");
+    optimize(&project, &[]).expect(0);
+    let (code, lines, _) = export(&["--form", "sft", "--dedup", "--balance"]);
+    let line: serde_json::Value = serde_json::from_str(lines.trim_end()).unwrap();
+    let message =
+        |at: usize| (line["messages"][at]["role"].as_str().unwrap(), line["messages"][at]["content"].as_str().unwrap());
+    assert_eq!((code, message(0).0, message(1).0), (0, "system", "user"), "{line}");
+    assert!(prompt(&project, 1).contains(message(1).1), "{line}");
+    assert_eq!(message(2).0, "assistant");
+    assert_eq!(message(2).1.trim_end(), answer("y[i] = 2.0f * x[i] + 1.0f;"));
+    let schema = project.command(&["schema", "conversation"]).output().unwrap().stdout;
+    assert!(jsonschema::validator_for(&serde_json::from_slice(&schema).unwrap()).unwrap().is_valid(&line));
+
+    let (_, lines, _) = export(&["--discount", "0.25"]);
+    let line: serde_json::Value = serde_json::from_str(lines.trim_end()).unwrap();
+    assert_eq!((&line["turn"]["discount"], &line["turn"]["index"]), (&0.25.into(), &0.into()));
+    let logistic = &line["candidates"][0]["rewards"]["logistic"];
+    assert_eq!(
+        (logistic["at_least"].as_f64(), logistic["at_most"].as_f64()),
+        (Some(0.0), Some(1.0)),
+        "it was not timed"
+    );
+    let (code, _, said) = export(&["--runtime", "..1s"]);
+    assert!(code == 4 && said.contains("no attempt passes the filters: 1 is recorded"), "{said}");
+    for wrong in [["--runtime", "1..2"], ["--runtime", "2us..1us"], ["--discount", "1.5"], ["--form", "x"]] {
+        assert_eq!(export(&wrong).0, 2, "{wrong:?}");
+    }
+}
+
+#[test]
 #[ignore = "second tier: many rounds with an agent"]
 fn a_budget_is_that_of_all_questions_of_a_run_and_the_next_run_goes_on() {
     let command = "command = [\"./agent.sh\"]";

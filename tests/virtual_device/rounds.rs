@@ -299,3 +299,37 @@ fn a_trajectory_has_the_failed_confirmation_of_a_champion_in_place_of_the_pass()
     let fails = failed.iter().filter(|v| v["verdict"] == "fail" && !v["explanation"].as_str().unwrap().is_empty());
     assert!(fails.count() >= 2, "{failed:?}");
 }
+
+#[test]
+fn timed_attempts_have_rewards_and_returns_and_are_filtered_by_their_times() {
+    let lab = lab();
+    optimize(&lab);
+    let export = |words: &[&str]| -> Vec<Value> {
+        let output = lab.project.command(&[&["export", "trajectories", "--offline"], words].concat()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let all = export(&["--discount", "0.5"]);
+    assert!(all.len() >= 2 && all.iter().all(|t| t["groups"]["rollout"] == all[0]["groups"]["rollout"]), "{all:?}");
+    let value = |of: &Value| {
+        assert_eq!(of["at_least"], of["at_most"], "{of}");
+        of["at_least"].as_f64().unwrap()
+    };
+    for (turn, later) in all.iter().zip(all.iter().skip(1).map(Some).chain([None])) {
+        let best =
+            turn["candidates"].as_array().unwrap().iter().map(|c| c["speedup"].as_f64().unwrap()).fold(0.0, f64::max);
+        let reward = value(&turn["turn"]["rewards"]["logistic"]);
+        assert!((reward - best / (1.0 + best)).abs() < 1e-9, "{turn}");
+        let after = later.map_or(0.0, |later| value(&later["turn"]["returns"]["logistic"]));
+        assert!((value(&turn["turn"]["returns"]["logistic"]) - reward - 0.5 * after).abs() < 1e-9, "{turn}");
+        // All launches are the kernel's own, so the profiling ratio is known.
+        assert!(turn["candidates"].as_array().unwrap().iter().all(|c| value(&c["rewards"]["weighted"]) >= 0.75));
+        assert!(value(&turn["turn"]["rewards"]["smoothed"]).abs() <= 1.5);
+    }
+    let times: Vec<f64> =
+        all.iter().flat_map(|t| t["candidates"].as_array().unwrap()).filter_map(|c| c["time_ns"].as_f64()).collect();
+    let within = export(&["--runtime", "..3500ns"]);
+    let kept = within.iter().flat_map(|t| t["candidates"].as_array().unwrap()).map(|c| c["time_ns"].as_f64().unwrap());
+    assert_eq!(kept.collect::<Vec<_>>(), times.iter().copied().filter(|ns| *ns <= 3500.0).collect::<Vec<_>>());
+    assert!(!within.is_empty() && within.len() < all.len(), "{times:?}");
+    assert_eq!(export(&["--balance=1"]).len(), 1);
+}

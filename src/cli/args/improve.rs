@@ -1,5 +1,6 @@
 //! Arguments of commands that improve kernels: `optimize`, `accept`, `export`, `candidates`.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -8,6 +9,8 @@ use clap_complete::ArgValueCandidates;
 use super::build::RequiredStanding;
 use super::{MessageFormat, Select};
 use crate::cli::complete;
+use kforge_numerics::measure::reward::DISCOUNT;
+use kforge_pipeline::release::trajectory::filter::Band;
 use kforge_types::model::Pattern;
 use kforge_types::model::pattern::HIGHEST_LEVEL;
 
@@ -75,7 +78,7 @@ pub struct AcceptArgs {
 /// `kforge export`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ExportCommand {
-    /// Export every recorded attempt as a line of JSON: request, answer, verdicts, times and scores
+    /// Export recorded attempts as lines of JSON: request, answer, verdicts, times, rewards and returns, or conversations for fine-tuning
     Trajectories(ExportTrajectories),
     /// Export the packages of a dataset in FlashInfer-Trace's form: its files as they were, with solutions and traces of what is known
     FlashinferTrace(ExportTraces),
@@ -104,7 +107,7 @@ pub struct ExportTraces {
 }
 
 /// `kforge export trajectories`.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ExportTrajectories {
     /// The selection.
     #[command(flatten)]
@@ -112,6 +115,33 @@ pub struct ExportTrajectories {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// What a line is. A line of `sft` has the messages of a correct attempt, for supervised fine-tuning
+    #[arg(long, value_name = "FORM", default_value = "trajectory")]
+    pub form: LineWord,
+    /// The factor by which each later turn counts less in a return
+    #[arg(hide_short_help = true, long, value_name = "FACTOR", default_value_t = DISCOUNT, value_parser = factor, help_heading = "Rewards")]
+    pub discount: f64,
+    /// Export only correct candidates
+    #[arg(long, help_heading = "Filters")]
+    pub correct: bool,
+    /// Export only candidates whose median time lies within a band, such as 1us..10ms; either end can be left out
+    #[arg(hide_short_help = true, long, value_name = "FROM..TO", value_parser = band, help_heading = "Filters")]
+    pub runtime: Option<Band>,
+    /// Export each source of a problem once, whatever its comments and white space
+    #[arg(hide_short_help = true, long, help_heading = "Filters")]
+    pub dedup: bool,
+    /// Export as many attempts of each level as of the level with the fewest, or at most N
+    #[arg(hide_short_help = true, long, value_name = "N", num_args = 0..=1, require_equals = true, help_heading = "Filters")]
+    pub balance: Option<Option<NonZeroUsize>>,
+}
+
+/// What a line of an export is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the values of the option")]
+pub enum LineWord {
+    #[default]
+    Trajectory,
+    Sft,
 }
 
 /// `kforge candidates`.
@@ -168,6 +198,27 @@ impl PatternWord {
             PatternWord::MultiPass => Pattern::MultiPass,
         }
     }
+}
+
+/// A factor from 0 to 1.
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| (0.0..=1.0).contains(factor));
+    factor.ok_or_else(|| "expected a number from 0 to 1, such as `0.4`".into())
+}
+
+/// A band of times: `1us..10ms`, `..1ms`.
+fn band(text: &str) -> Result<Band, String> {
+    let time = |text: &str| {
+        let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+        let (number, unit) = units.iter().find_map(|(name, ns)| Some((text.strip_suffix(name)?, ns)))?;
+        number.parse::<f64>().ok().filter(|number| *number >= 0.0).map(|number| number * unit)
+    };
+    let found = text.split_once("..").and_then(|(from, to)| {
+        let from_ns = if from.is_empty() { 0.0 } else { time(from)? };
+        let to_ns = if to.is_empty() { f64::INFINITY } else { time(to)? };
+        Some(Band { from_ns, to_ns }).filter(|band| band.from_ns <= band.to_ns)
+    });
+    found.ok_or_else(|| "expected two times with units (ns, us, ms, s), such as `1us..10ms`, or one: `..10ms`".into())
 }
 
 /// A level: `3`, `L3`.

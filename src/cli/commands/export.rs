@@ -3,13 +3,14 @@
 use super::CommandResult;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cli::args::{ExportCommand, ExportT4, ExportTraces, ExportTrajectories};
+use crate::cli::args::{ExportCommand, ExportT4, ExportTraces, ExportTrajectories, LineWord};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
 use kforge_ops::export::t4::{T4Request, t4};
 use kforge_ops::export::traces::{TracesRequest, traces};
-use kforge_ops::export::{Destination, TrajectoriesRequest};
+use kforge_ops::export::{Destination, LineForm, TrajectoriesRequest};
+use kforge_pipeline::release::trajectory::filter::{Balance, Filter};
 
 /// How many places a warning names.
 const SHOWN: usize = 4;
@@ -75,12 +76,25 @@ fn flashinfer_trace(context: &Context, args: &ExportTraces) -> CommandResult {
 }
 
 fn trajectories(context: &Context, args: &ExportTrajectories) -> CommandResult {
-    let request = TrajectoriesRequest { words: args.select.words(), output: args.output.clone() };
+    let balance = args.balance.map(|most| most.map_or(Balance::Fewest, |most| Balance::AtMost(most.get())));
+    let request = TrajectoriesRequest {
+        words: args.select.words(),
+        output: args.output.clone(),
+        form: match args.form {
+            LineWord::Trajectory => LineForm::Trajectory,
+            LineWord::Sft => LineForm::Conversation,
+        },
+        filter: Filter { correct: args.correct, runtime: args.runtime, dedup: args.dedup, balance },
+        discount: args.discount,
+    };
     let exported = kforge_ops::export::trajectories(&context.session, &request)?;
     match exported.to {
         Destination::Lines(lines) => context.console.out(&lines),
         Destination::File(path) => {
-            let what = count(exported.count, "attempt");
+            let what = match exported.count == exported.recorded {
+                true => count(exported.count, "attempt"),
+                false => format!("{} of {}", exported.count, count(exported.recorded, "attempt")),
+            };
             context.console.status("Exported", &format!("{what} to `{}`", path.display()));
         }
     }

@@ -1,6 +1,6 @@
 //! The arithmetic of evidence: comparison and error fronts, judgement, sufficient tolerances, calibration, signatures, derived metrics, floors, implausible
-//! times, ceilings of memory, rates of units, rooflines, scores, statistics of pairs, intervals of medians, selection, splits of classes, attribution, search
-//! over tunables. Pure functions of observations and policy. Knows no files, clock or processes.
+//! times, ceilings of memory, rates of units, rooflines, scores, rewards, statistics of pairs, intervals of medians, selection, splits of classes, attribution,
+//! search over tunables. Pure functions of observations and policy. Knows no files, clock or processes.
 
 pub mod apart;
 pub mod attribute;
@@ -21,6 +21,7 @@ pub mod orders;
 pub mod own_share;
 pub mod paired;
 pub mod pattern;
+pub mod reward;
 pub mod roofline;
 pub mod sampling;
 pub mod score;

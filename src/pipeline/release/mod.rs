@@ -12,7 +12,7 @@
 //! | [`signatures_list`] | signatures and trusted keys, for people and programs |
 //! | [`committed`] | finds bundles in the repository |
 //! | [`traces`], [`t4`] | verdicts and times in the forms of FlashInfer-Trace and of the autotuning community |
-//! | [`trajectory`] | a recorded attempt at a round, as training data |
+//! | [`trajectory`] | recorded attempts at rounds as training data: rewards, returns, filters, conversations |
 //! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
 //! | [`evidence_list`] | the records that are held, for people and programs |
 //! | [`provenance`] | where an accepted source comes from |
@@ -58,13 +58,14 @@ pub use error::{ArchiveError, QuestionFault, Refused};
 use serde_json::Value;
 
 /// The names of this room's JSON Schemas, sorted.
-pub const SCHEMAS: [&str; 12] = [
+pub const SCHEMAS: [&str; 13] = [
     "affected",
     "artifact",
     "artifact-kernels",
     "bundle",
     "ci",
     "comparison",
+    "conversation",
     "history",
     "holdings",
     "install-lock",
@@ -82,6 +83,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "bundle" => schemars::schema_for!(bundle::Document),
         "ci" => schemars::schema_for!(ci::CiReport),
         "comparison" => schemars::schema_for!(comparison::Comparison),
+        "conversation" => schemars::schema_for!(trajectory::conversation::Conversation),
         "history" => schemars::schema_for!(history::History),
         "trajectory" => schemars::schema_for!(trajectory::Trajectory),
         "signature" => schemars::schema_for!(signatures_list::SignatureView),

@@ -1,12 +1,25 @@
-//! One recorded attempt at a round, as training data: the question, the answer and the result. Knows records and reports; reads no files. Of holdout shapes it
-//! shows that they exist and their verdicts, never which shapes they are.
+//! Recorded attempts at rounds as training data: the questions, the answers, the results, and what they are worth. Knows records and reports; reads no files. Of
+//! holdout shapes it shows that they exist and their verdicts, never which shapes they are.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | rollout | the attempts of a kernel's rounds, in order |
+//! | turn | one attempt of a rollout |
+//! | group | attempts that are compared with each other: at one problem, of one rollout, or at one round of it |
 
-use std::collections::BTreeSet;
+pub mod conversation;
+pub mod filter;
+mod normalised;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use crate::report::rounds::{Became, CandidateReport, FateReport, RoundsReport};
+use kforge_foundation::base::Digest;
+use kforge_numerics::measure::reward::{Distribution, RewardConstants, Rewards};
 use kforge_numerics::measure::score::{Form, Score, Scored, score};
+use kforge_types::model::{Language, Pattern};
 use kforge_types::record::Verdict;
 use kforge_types::record::answer::Answer;
 
@@ -29,6 +42,16 @@ pub struct Trajectory {
     pub types: String,
     /// The target.
     pub target: String,
+    /// What the kernel is written in.
+    pub language: Language,
+    /// The operator's pattern; none if neither the manifest nor the contract shows it.
+    pub pattern: Option<Pattern>,
+    /// The operator's level, 0 to 5; none if neither the manifest nor the contract shows it.
+    pub level: Option<u8>,
+    /// The groups that the attempt belongs to.
+    pub groups: Groups,
+    /// The place of the attempt in its rollout, and what it is worth.
+    pub turn: Turn,
     /// The operator's contract, as agents see it.
     pub contract: String,
     /// The question and the answer: round, attempt, agent, parent, methods, prompts, replies, tokens, money, advice, proposal.
@@ -40,6 +63,32 @@ pub struct Trajectory {
     pub candidates: Vec<Tried>,
     /// The results so far of the methods that were to be tried.
     pub fates: Vec<FateReport>,
+}
+
+/// Ids of groups. Attempts with the same id are in the same group, also in several exports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Groups {
+    /// Attempts at one problem: one contract on one architecture, whichever package, kernel or agent they are of.
+    pub problem: String,
+    /// Attempts of one rollout: the rounds of a kernel on a target, from one start, by the same agents.
+    pub rollout: String,
+    /// Attempts at one round of a rollout: the first answer and its repairs.
+    pub round: String,
+}
+
+/// An attempt as a turn of its rollout.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Turn {
+    /// Its position in the rollout, from 0.
+    pub index: u32,
+    /// The rewards of its best candidate. What could not be tried is worth as much as a wrong candidate; what was not built yet is unknown.
+    pub rewards: Rewards,
+    /// Its rewards, and the discounted returns of the turn after it.
+    pub returns: Rewards,
+    /// The factor by which each later turn counts less.
+    pub discount: f64,
+    /// The constants of the rewards. All attempts of an export have the same.
+    pub constants: RewardConstants,
 }
 
 /// The result of a variant.
@@ -58,8 +107,13 @@ pub struct Tried {
     pub time_ns: Option<f64>,
     /// Its speedup over the start of the rounds; none if either was not timed.
     pub speedup: Option<f64>,
+    /// The profiling ratio: the share of its time that is spent in code of its own. None if it is unknown.
+    #[serde(default)]
+    pub ratio: Option<f64>,
     /// The speedup as a score: 0 if the variant is wrong.
     pub score: Score,
+    /// Its rewards.
+    pub rewards: Rewards,
     /// Whether it was champion after some round.
     pub champion: bool,
 }
@@ -89,150 +143,158 @@ pub struct FoundVerdict {
     pub explanation: String,
 }
 
-/// What the attempts of a seat share.
-#[derive(Debug, Clone, Copy)]
-pub struct SeatContext<'a> {
+/// The recorded attempts of a seat: of a kernel on a target for one choice of types.
+#[derive(Debug, Clone)]
+pub struct Rollout {
     /// Package, kernel, types, target.
-    pub seat: [&'a str; 4],
+    pub seat: [String; 4],
+    /// What the kernel is written in.
+    pub language: Language,
+    /// The operator's pattern.
+    pub pattern: Option<Pattern>,
+    /// The operator's level.
+    pub level: Option<u8>,
     /// The contract as text.
-    pub contract: &'a str,
+    pub contract: String,
+    /// The digest of the contract and the architecture.
+    pub problem: Digest,
+    /// What distinguishes the rounds from all others.
+    pub chain: Digest,
     /// Names of holdout shapes.
-    pub held_back: &'a BTreeSet<String>,
+    pub held_back: BTreeSet<String>,
     /// The report on the rounds.
-    pub rounds: Option<&'a RoundsReport>,
+    pub rounds: Option<RoundsReport>,
     /// The judgements of the seat's variants.
-    pub judged: &'a [FoundVerdict],
+    pub judged: Vec<FoundVerdict>,
+    /// The share of the time of its variants that is spent in code of their own; none if it is unknown.
+    pub ratio: Option<f64>,
+    /// The attempts, by round and attempt.
+    pub answers: Vec<Answer>,
+    /// By position of an attempt: why nothing of it can be tried.
+    pub refused: BTreeMap<usize, String>,
 }
 
-/// The trajectory of one attempt. `refused` says why nothing of the attempt could be tried.
-pub fn trajectory(of: SeatContext<'_>, answer: &Answer, refused: Option<&String>) -> Trajectory {
-    let question = &answer.question;
-    let start = of.rounds.and_then(|r| r.rounds.first()).and_then(|r| r.time_ns);
-    let mine = |c: &&CandidateReport| c.round == question.round && c.attempt == question.attempt;
-    let candidates = of.rounds.into_iter().flat_map(|r| &r.candidates).filter(mine);
-    let fates = of.rounds.into_iter().flat_map(|r| &r.methods).filter(|m| question.methods.contains(&m.method));
-    let [package, kernel, types, target] = of.seat.map(String::from);
-    Trajectory {
-        format: TRAJECTORY_FORMAT,
-        package,
-        kernel,
-        types,
-        target,
-        contract: of.contract.into(),
-        answer: answer.clone(),
-        refused: refused.cloned(),
-        candidates: candidates.filter_map(|c| tried(of, c, start)).collect(),
-        fates: fates.map(|f| FateReport { detail: None, ..f.clone() }).collect(),
-    }
-}
-
-fn tried(of: SeatContext<'_>, candidate: &CandidateReport, start: Option<f64>) -> Option<Tried> {
-    let variant = candidate.variant.clone()?;
-    let judged = of.judged.iter().filter(|found| found.variant == variant).map(|found| {
-        let is_held_back = of.held_back.contains(&found.shape);
-        Judged {
-            shape: if is_held_back { HELD_BACK.into() } else { found.shape.clone() },
-            verdict: match found.verdict {
-                Verdict::Pass => "pass",
-                Verdict::Fail(_) => "fail",
-                Verdict::Unknown(_) => "unknown",
-            }
-            .into(),
-            explanation: if is_held_back { String::new() } else { found.explanation.clone() },
+/// Every attempt of these rollouts. Returns are discounted by the factor.
+pub fn trajectories(rollouts: &[Rollout], discount: f64) -> Vec<Trajectory> {
+    let attempted: Vec<Vec<Attempted<'_>>> = rollouts.iter().map(Rollout::attempted).collect();
+    let among = Distribution::of(attempted.iter().flatten().flat_map(|attempt| &attempt.known));
+    let constants = RewardConstants::among(among);
+    let mut out = vec![];
+    for (rollout, attempts) in rollouts.iter().zip(attempted) {
+        let worth = |attempt: &Attempted<'_>| {
+            let each: Vec<Rewards> = attempt.known.iter().map(|known| Rewards::of(known, &among)).collect();
+            Rewards::best(&each).unwrap_or_else(|| Rewards::of(&Scored::default(), &among))
+        };
+        let rewards: Vec<Rewards> = attempts.iter().map(worth).collect();
+        let returns = Rewards::returns(&rewards, discount);
+        for (index, attempt) in attempts.into_iter().enumerate() {
+            let (rewards, returns) = (rewards[index], returns[index]);
+            let turn = Turn { index: index as u32, rewards, returns, discount, constants };
+            out.push(rollout.trajectory(index, attempt, turn));
         }
-    });
-    let verdicts = judged.collect();
-    let speedup = start.zip(candidate.time_ns).map(|(start, time)| start / time);
-    let correct = match candidate.became {
-        Became::Correct => Some(true),
-        Became::Wrong | Became::Refused => Some(false),
-        Became::Undecided => None,
-    };
-    let tells = |text: &String| !of.held_back.iter().any(|name| text.contains(name.as_str()));
-    let refused = (candidate.became == Became::Refused).then(|| candidate.because.clone()).filter(tells);
-    Some(Tried {
-        variant,
-        became: candidate.became,
-        refused,
-        verdicts,
-        time_ns: candidate.time_ns,
-        speedup,
-        score: score(Form::Speedup, &Scored { correct, speedup, ratio: None }),
-        champion: !candidate.champion_after.is_empty(),
-    })
+    }
+    out
+}
+
+/// The candidates of an attempt.
+struct Attempted<'r> {
+    /// Those with a variant, and what is known about each.
+    candidates: Vec<(&'r CandidateReport, &'r str, Scored)>,
+    /// What is known about each; of an attempt of which nothing could be tried, that it is wrong.
+    known: Vec<Scored>,
+}
+
+impl Rollout {
+    /// The candidates of each attempt.
+    fn attempted(&self) -> Vec<Attempted<'_>> {
+        let start = self.rounds.as_ref().and_then(|r| r.rounds.first()).and_then(|r| r.time_ns);
+        let attempted = |(at, answer): (usize, &Answer)| {
+            let question = &answer.question;
+            let mine = |c: &&CandidateReport| (c.round, c.attempt) == (question.round, question.attempt);
+            let all = self.rounds.iter().flat_map(|r| &r.candidates).filter(mine);
+            let candidates: Vec<_> =
+                all.filter_map(|c| Some((c, c.variant.as_deref()?, self.known(c, start)))).collect();
+            let mut known: Vec<Scored> = candidates.iter().map(|(.., known)| *known).collect();
+            if known.is_empty() && (answer.refused.is_some() || self.refused.contains_key(&at)) {
+                known.push(Scored { correct: Some(false), ..Scored::default() });
+            }
+            Attempted { candidates, known }
+        };
+        self.answers.iter().enumerate().map(attempted).collect()
+    }
+
+    /// What is known about a candidate. `start` is the time from which speedups count.
+    fn known(&self, candidate: &CandidateReport, start: Option<f64>) -> Scored {
+        let correct = match candidate.became {
+            Became::Correct => Some(true),
+            Became::Wrong | Became::Refused => Some(false),
+            Became::Undecided => None,
+        };
+        let speedup = start.zip(candidate.time_ns).map(|(start, time)| start / time);
+        Scored { correct, speedup, ratio: self.ratio }
+    }
+
+    fn trajectory(&self, at: usize, attempt: Attempted<'_>, turn: Turn) -> Trajectory {
+        let answer = &self.answers[at];
+        let question = &answer.question;
+        let fates = self.rounds.iter().flat_map(|r| &r.methods).filter(|m| question.methods.contains(&m.method));
+        let among = turn.constants.among;
+        let candidates = attempt.candidates.into_iter();
+        let [package, kernel, types, target] = self.seat.clone();
+        Trajectory {
+            format: TRAJECTORY_FORMAT,
+            package,
+            kernel,
+            types,
+            target,
+            language: self.language,
+            pattern: self.pattern,
+            level: self.level,
+            groups: Groups {
+                problem: self.problem.short(),
+                rollout: self.chain.short(),
+                round: Digest::of(format!("{} {}", self.chain, question.round).as_bytes()).short(),
+            },
+            turn,
+            contract: self.contract.clone(),
+            answer: answer.clone(),
+            refused: self.refused.get(&at).cloned(),
+            candidates: candidates.map(|(of, variant, known)| self.tried(of, variant, &known, &among)).collect(),
+            fates: fates.map(|f| FateReport { detail: None, ..f.clone() }).collect(),
+        }
+    }
+
+    fn tried(&self, candidate: &CandidateReport, variant: &str, known: &Scored, among: &Distribution) -> Tried {
+        let judged = self.judged.iter().filter(|found| found.variant == variant).map(|found| {
+            let is_held_back = self.held_back.contains(&found.shape);
+            Judged {
+                shape: if is_held_back { HELD_BACK.into() } else { found.shape.clone() },
+                verdict: match found.verdict {
+                    Verdict::Pass => "pass",
+                    Verdict::Fail(_) => "fail",
+                    Verdict::Unknown(_) => "unknown",
+                }
+                .into(),
+                explanation: if is_held_back { String::new() } else { found.explanation.clone() },
+            }
+        });
+        let verdicts = judged.collect();
+        let tells = |text: &String| !self.held_back.iter().any(|name| text.contains(name.as_str()));
+        let refused = (candidate.became == Became::Refused).then(|| candidate.because.clone()).filter(tells);
+        Tried {
+            variant: variant.into(),
+            became: candidate.became,
+            refused,
+            verdicts,
+            time_ns: candidate.time_ns,
+            speedup: known.speedup,
+            ratio: known.ratio,
+            score: score(Form::Speedup, known),
+            rewards: Rewards::of(known, among),
+            champion: !candidate.champion_after.is_empty(),
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use kforge_foundation::base::Digest;
-    use kforge_types::record::answer::{ANSWER_FORMAT, Question};
-    use kforge_types::record::params::Fate;
-
-    #[test]
-    fn a_shape_that_is_held_back_is_neither_named_nor_explained() {
-        let question = Question {
-            contract: Digest::of(b"c"),
-            parent: None,
-            methods: vec![],
-            round: 1,
-            attempt: 0,
-            agent: "rules".into(),
-        };
-        let answer = Answer {
-            format: ANSWER_FORMAT,
-            question,
-            answered_at: String::new(),
-            advice: None,
-            proposal: None,
-            refused: None,
-            exchanges: vec![],
-        };
-        let candidate = CandidateReport {
-            round: 1,
-            attempt: 0,
-            variant: Some("V=1".into()),
-            parent: None,
-            became: Became::Wrong,
-            because: "at quiet: index 7918".into(),
-            time_ns: Some(2.0),
-            champion_after: vec![],
-            source: None,
-        };
-        let rounds = RoundsReport {
-            shape: None,
-            rounds: vec![],
-            candidates: vec![candidate],
-            methods: vec![FateReport {
-                method: "memory.vectorized_access".into(),
-                tried: vec![1],
-                fate: Some(Fate::Inconclusive),
-                because: "the kernel without it is wrong".into(),
-                detail: Some("at quiet: index 7918".into()),
-            }],
-            spent: vec![],
-            over: None,
-        };
-        let found = |shape: &str, verdict| FoundVerdict {
-            variant: "V=1".into(),
-            shape: shape.into(),
-            verdict,
-            explanation: format!("{shape} is wrong at index 7918"),
-        };
-        let held_back = ["quiet".to_string()].into();
-        let of = SeatContext {
-            seat: ["p", "k", "", "cpu"],
-            contract: "c",
-            held_back: &held_back,
-            rounds: Some(&rounds),
-            judged: &[found("quiet", Verdict::Fail("7918".into())), found("small", Verdict::Pass)],
-        };
-        let made = trajectory(of, &answer, None);
-        let text = serde_json::to_string(&made).unwrap();
-        assert!(!text.contains("quiet") && text.matches("7918").count() == 1, "{text}");
-        let shapes: Vec<(&str, &str)> =
-            made.candidates[0].verdicts.iter().map(|v| (v.shape.as_str(), v.verdict.as_str())).collect();
-        assert_eq!(shapes, [("holdout", "fail"), ("small", "pass")]);
-        assert_eq!(made.candidates[0].score.value(), Some(0.0), "it is wrong");
-    }
-}
+mod tests;
