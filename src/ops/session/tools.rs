@@ -326,7 +326,7 @@ impl Tools {
                     let cuda = set.with_cuda().map(|found| self.toolchain(&found, Behind::Here(BTreeMap::new())));
                     let cuda = cuda.ok_or_else(|| TorchSpec::only_processors(&release));
                     let found = self.toolchain(&set.fingerprint(), Behind::Torch(set, Box::new(python)));
-                    (Tool::from(Ok(found)), cuda.into())
+                    (Tool::Known(found), cuda.into())
                 }
                 Err(why) => (Tool::Missing(why.clone()), Tool::Missing(why)),
             },

@@ -120,9 +120,7 @@ impl Planner<'_> {
         }
         let input = self.package_input(scope.package);
         node = match &input.package.toolchain.torch {
-            Some(TorchSpec::Release { release, cuda: false }) => {
-                node.unavailable(&TorchSpec::only_processors(release))
-            }
+            Some(TorchSpec::Release { release, cuda: false }) => node.unavailable(&TorchSpec::only_processors(release)),
             Some(TorchSpec::Release { cuda: true, .. } | TorchSpec::System) | None => node
                 .tool("toolchain:python", &input.toolchains.python)
                 .tool("toolchain:torch", &input.toolchains.torch)

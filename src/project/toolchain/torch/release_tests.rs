@@ -187,7 +187,10 @@ fn the_lockfile_names_once_what_every_python_needs_and_gives_each_its_own() {
 
 #[test]
 fn a_release_for_one_kind_of_python_is_all_its_own() {
-    let all = TorchWheels::WithCuda(BTreeMap::from([(13, vec![wheel("nvidia-cublas", "13", "any"), wheel("torch", "2.9.1", "cp313")])]));
+    let all = TorchWheels::WithCuda(BTreeMap::from([(
+        13,
+        vec![wheel("nvidia-cublas", "13", "any"), wheel("torch", "2.9.1", "cp313")],
+    )]));
     let mut lock = BTreeMap::new();
     all.lock("2.9.1", &mut lock);
     assert_eq!(lock.keys().collect::<Vec<_>>(), ["torch-cuda 2.9.1 python 3.13"]);

@@ -59,7 +59,11 @@ const TRITON: Ty = Ty::Str("a release of Triton such as `3.9`");
 const TORCH: Ty = Ty::Str("a version such as `2.9`, or `system`");
 const TORCH_FIELDS: [Field; 2] = [
     opt("release", Ty::Str("a version such as `2.9`"), "the release"),
-    opt("cuda", Ty::Bool, "whether to install its libraries of CUDA and its Triton, too, as a GPU needs them; default false"),
+    opt(
+        "cuda",
+        Ty::Bool,
+        "whether to install its libraries of CUDA and its Triton, too, as a GPU needs them; default false",
+    ),
 ];
 static TORCH_RELEASE: Spec = Spec { doc: "A release of PyTorch.", fields: &TORCH_FIELDS, rest: None };
 static TORCH_RELEASE_OR_INHERITED: Spec = Spec {
