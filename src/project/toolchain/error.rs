@@ -300,7 +300,7 @@ pub enum Error {
         /// Its version.
         version: String,
     },
-    /// pip resolves a requirement to nothing.
+    /// pip resolves requirements to nothing that was missing.
     #[error("pip resolves nothing for {}", .0.join(", "))]
     NothingAdded(Vec<String>),
     /// The PyTorch of a package index is built without CUDA.

@@ -3,11 +3,11 @@
 //!
 //! | decision | reason |
 //! |---|---|
-//! | of a release without `cuda`, only what runs on the processor is installed: 0.5 GB in place of 3 | references run on the processor; `stubs` stands for the rest |
+//! | without `cuda`, only what runs on the processor is installed: 0.5 GB in place of 3 | references run on the processor; `stubs` stands for the rest |
 //! | with `cuda`, everything that pip would install is locked and installed, without stand-ins | a GPU needs it, and references can use it, too |
 //! | the lockfile holds the wheels of every kind of Python | one file would fail for a colleague who has another Python |
 //! | the key holds the wheels that are used, or the files of the system's PyTorch by content, and the processor | all of them decide how results are rounded |
-//! | of the system's PyTorch, the libraries of CUDA are not in the key of references | no reference calls them; baselines have their releases in a key of its own |
+//! | of the system's PyTorch, the libraries of CUDA are not in the key of references | no reference calls them; what runs on a GPU has their releases in its key |
 //! | of locked wheels, all are in it | the digest of a toolchain leads to its folder, and the folder holds all of them |
 //! | an installation imports PyTorch once | that shows whether it works, and leaves the compiled modules that make later imports fast |
 
