@@ -100,7 +100,9 @@ const NAMES: [(Library, &[&str]); 8] = [
 ];
 
 /// Whose a kernel of a device is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Whose {
     /// The kernel's own.
@@ -210,8 +212,7 @@ pub fn own_share(launched: &LaunchedKernels) -> Option<OwnShare> {
         let name = if kernel.copies { kernel.name.as_str() } else { base_name(&kernel.name) };
         *shares.entry((name.to_string(), whose(kernel))).or_default() += kernel.ns / total;
     }
-    let of =
-        |which: Whose| shares.iter().filter(|((_, whose), _)| *whose == which).map(|(_, share)| share).sum::<f64>();
+    let of = |which: Whose| shares.iter().filter(|((_, whose), _)| *whose == which).map(|(_, share)| share).sum::<f64>();
     let (own, unknown) = (of(Whose::Own), of(Whose::Unknown));
     let mut kernels: Vec<SharedTime> =
         shares.into_iter().map(|((name, whose), share)| SharedTime { name, whose, share }).collect();
@@ -286,11 +287,7 @@ mod tests {
             (EAGER, true, Whose::Unknown),
             ("nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NNT", false, Whose::Library(Library::Cublas)),
             ("sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n", false, Whose::Library(Library::Cublas)),
-            (
-                "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(Params)",
-                false,
-                Whose::Library(Library::Cublas),
-            ),
+            ("void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(Params)", false, Whose::Library(Library::Cublas)),
             ("sm90_xmma_fprop_implicit_gemm_f32f32", false, Whose::Library(Library::Cudnn)),
             ("triton_poi_fused_add_relu_0", false, Whose::Library(Library::Inductor)),
             ("Memcpy DtoD (Device -> Device)", false, Whose::Memory),
@@ -337,10 +334,7 @@ mod tests {
     fn a_library_that_is_not_listed_fails_however_little_it_takes() {
         let of = |libraries| judged(libraries, &[("f", 99.0, true), ("nvjet_x", 1.0, false)]).verdict;
         let Verdict::Fail(why) = of(Some(&[Library::Torch])) else { panic!("{:?}", of(Some(&[Library::Torch]))) };
-        assert_eq!(
-            why,
-            "its policy does not allow kernels that its calls launch: `nvjet_x` (cublas) 1.0 % of the device time"
-        );
+        assert_eq!(why, "its policy does not allow kernels that its calls launch: `nvjet_x` (cublas) 1.0 % of the device time");
         assert_eq!(of(Some(&[Library::Cublas])), Verdict::Pass);
     }
 

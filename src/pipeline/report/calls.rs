@@ -97,12 +97,7 @@ impl CallsReport {
     pub(super) fn own_line(&self) -> Option<String> {
         self.own.as_ref().map(|own| {
             let time = duration(own.device_ns);
-            format!(
-                "{}: its own kernels take {} of {time} of the device a call: {}",
-                self.shape,
-                own.said(),
-                own.named(false)
-            )
+            format!("{}: its own kernels take {} of {time} of the device a call: {}", self.shape, own.said(), own.named(false))
         })
     }
 
@@ -163,8 +158,7 @@ mod tests {
 
     #[test]
     fn the_share_of_own_kernels_is_told_after_the_times() {
-        let kernel =
-            |name: &str, ns, declared| LaunchedKernel { name: name.into(), launches: 3, ns, copies: false, declared };
+        let kernel = |name: &str, ns, declared| LaunchedKernel { name: name.into(), launches: 3, ns, copies: false, declared };
         let kernels = vec![kernel("fused", 90_000.0, true), kernel("nvjet_x", 210_000.0, false)];
         let launched = LaunchedKernels { calls: 3, kernels, absent: None };
         let said = told(&CallsObserved { launched: Some(launched), ..seen() });

@@ -97,14 +97,7 @@ impl Kernel {
         call.constants.extend(variant.values.iter().map(|(name, value)| (name.clone(), torch::constant(value))));
         let stated = kernel.call.is_some();
         let uncompiled = kernel.policy.as_ref().is_some_and(|policy| !policy.allows(Library::Inductor));
-        Ok(Some(TorchLaunch {
-            function: kernel.function.clone(),
-            call,
-            stated,
-            of_reference,
-            uncompiled,
-            recorded: false,
-        }))
+        Ok(Some(TorchLaunch { function: kernel.function.clone(), call, stated, of_reference, uncompiled, recorded: false }))
     }
 
     /// The launches of a variant for a problem of its operator, with `when` and `repeat` resolved. Fails if an expression fails, if a launch exceeds what CUDA

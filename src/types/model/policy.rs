@@ -24,7 +24,9 @@ impl Policy {
 }
 
 /// Who wrote kernels that a kernel in PyTorch did not bring along.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Library {
     /// PyTorch's own kernels.
