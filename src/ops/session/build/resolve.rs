@@ -13,8 +13,7 @@ use crate::Error;
 use crate::error::Locked;
 use crate::event::{Event, Resolving, Warning};
 use kforge_pipeline::plan::Selection;
-use kforge_project::toolchain::torch::TorchWheels;
-use kforge_project::toolchain::{Cuda, Pip, cuda, triton};
+use kforge_project::toolchain::{Cuda, Pip, cuda, torch, triton};
 use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model;
 
@@ -147,24 +146,24 @@ impl Session {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
         for member in packages.members.iter().filter(|member| needs::needs_torch(&member.package)) {
-            let (release, with_cuda) = match &member.package.toolchain.torch {
+            let release = match &member.package.toolchain.torch {
                 None | Some(model::TorchSpec::System) => {
                     out.insert(member.package.name.clone(), Ok(TorchRequest::System));
                     continue;
                 }
-                Some(model::TorchSpec::Release { release, cuda }) => (release, *cuda),
+                Some(model::TorchSpec::Release(release)) => release,
             };
-            let named = model::TorchSpec::described(release, with_cuda);
-            let found = match TorchWheels::locked(&lock.wheels, release, with_cuda) {
-                Some(wheels) => Ok(wheels),
-                None if self.offline() || !asked.write => Err(NoTorch::NotLocked(named)),
-                None if self.options.locked => return Err(Error::LockfileLacks(Locked::Torch(named))),
+            let name = torch::lock_name(release);
+            let found = match lock.wheels.get(&name) {
+                Some(wheels) => Ok(wheels.clone()),
+                None if self.offline() || !asked.write => Err(NoTorch::NotLocked(release.clone())),
+                None if self.options.locked => return Err(Error::LockfileLacks(Locked::Torch(release.clone()))),
                 None => {
-                    self.reporter.event(&Event::Resolving(Resolving::Torch(&named)));
+                    self.reporter.event(&Event::Resolving(Resolving::Torch(release)));
                     let pip = Pip::find(None, self.environment.all());
-                    let resolved = pip.and_then(|pip| TorchWheels::resolve(release, with_cuda, &pip));
+                    let resolved = pip.and_then(|pip| torch::resolve(release, &pip));
                     match &resolved {
-                        Ok(wheels) => wheels.lock(release, &mut lock.wheels),
+                        Ok(wheels) => drop(lock.wheels.insert(name, wheels.clone())),
                         Err(why) => {
                             self.reporter.event(&Event::Diagnostic(&tools::refusal(&why.to_string())));
                             *refused = true;
@@ -173,8 +172,7 @@ impl Session {
                     resolved.map_err(NoTorch::from)
                 }
             };
-            let found = found.map(|wheels| TorchRequest::Release(release.clone(), wheels));
-            out.insert(member.package.name.clone(), found);
+            out.insert(member.package.name.clone(), found.map(TorchRequest::Wheels));
         }
         if lock != opened.workspace.lock {
             lock.write(&opened.workspace.root, self.options.locked)?;
