@@ -73,7 +73,7 @@ fn takes(workspace: &Workspace, selected: &Selected, seat: &Seat) -> bool {
     let all = selected.members.len() == workspace.members.len();
     let package = members.find(|package| package.name == seat.package);
     let is_known = workspace.members.iter().any(|member| member.package.name == seat.package);
-    // Bundles do not say of which operator a kernel is.
+    // Bundles do not name the operator of a kernel.
     let operator = |name: &str| Some(&package?.kernels.iter().find(|kernel| kernel.name == name)?.operator);
     (package.is_some() || (all && !is_known))
         && among(&selected.kernels, &seat.kernel)

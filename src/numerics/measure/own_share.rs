@@ -1,7 +1,7 @@
 //! The share of the device time of calls that a kernel in PyTorch spends in kernels of its own, and whether that is what its policy permits. Pure: what was
 //! launched is an argument. Does not know how it was recorded.
 //!
-//! A kernel is told from others by its name, and a name proves little. So each way of naming can only cost:
+//! A kernel is known by its name, and a name proves little. So each way of naming can only cost:
 //!
 //! | the name | whose |
 //! |---|---|

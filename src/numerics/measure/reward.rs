@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::score::{Form, STEEPNESS, Score, Scored, score};
 
-/// The bound of the smoothed reward in both directions. CUDA-L1's equation leaves it open as a parameter.
+/// The bound of the smoothed reward in both directions. CUDA-L1 clips to a bound; this one is kforge's choice, and every export states it.
 pub const CLIP: f64 = 1.5;
 
 /// The factor by which a later turn counts less: Kevin's (arXiv 2507.11948), whose best returns are discounted sums with 0.4.

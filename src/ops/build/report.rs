@@ -164,7 +164,7 @@ fn declared(package: &Package, kernel: Option<&str>, operator: Option<&str>) -> 
     Some(SourcePlace { file: MANIFEST.into(), line, column: None })
 }
 
-/// Adds the last known times of kernels of which only an earlier version was timed.
+/// Adds the last known times of kernels whose present version was not timed.
 pub fn add_earlier(opened: &Opened, ready: &Ready<'_>, outcome: &BuildOutcome, report: &mut Report) {
     let untimed = ready.untimed(outcome);
     if let Some(before) = stored(opened).filter(|_| !untimed.is_empty()) {

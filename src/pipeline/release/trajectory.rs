@@ -200,7 +200,7 @@ pub fn trajectories(rollouts: &[Rollout], discount: f64) -> Vec<Trajectory> {
 struct Attempted<'r> {
     /// Those with a variant, and what is known about each.
     candidates: Vec<(&'r CandidateReport, &'r str, Scored)>,
-    /// What is known about each; of an attempt of which nothing could be tried, that it is wrong.
+    /// What is known about each. An attempt without a candidate that could be tried counts as wrong.
     known: Vec<Scored>,
 }
 

@@ -1,4 +1,4 @@
-//! The last known time of a kernel of which only an earlier version was timed, taken from the report of the build before. So an edit on a machine without the
+//! The last known time of a kernel whose present version was not timed, taken from the report of the build before. So an edit on a machine without the
 //! device does not lose what was known. Knows two reports; who calls it knows which kernels were edited.
 
 use serde::{Deserialize, Serialize};

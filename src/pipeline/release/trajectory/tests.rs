@@ -1,3 +1,6 @@
+//! Exported attempts against answers, verdicts and reports that the tests write. Knows the form of an export; no command, and nothing of how a build records
+//! attempts.
+
 use super::conversation::conversation;
 use super::filter::{Balance, Band, Filter};
 use super::*;
@@ -166,7 +169,7 @@ fn a_source_of_a_problem_passes_once_whatever_its_comments() {
     let of = [of_sources("one", None, &sources), of_sources("two", None, &sources[1..2])];
     let passed = Filter { dedup: true, ..Filter::default() }.applied(trajectories(&of, 0.4));
     let rounds: Vec<u32> = passed.iter().map(|t| t.answer.question.round).collect();
-    assert_eq!(rounds, [1, 3, 1], "the other problem has it too");
+    assert_eq!(rounds, [1, 3, 1], "the other problem has that source as well");
     let without = rollout(vec![answer(1, 0, None), answer(1, 1, None)], vec![]);
     assert_eq!(Filter { dedup: true, ..Filter::default() }.applied(trajectories(&[without], 0.4)).len(), 2);
 }

@@ -470,7 +470,7 @@ impl<'a> Calls<'a> {
         Ok((called?, timed))
     }
 
-    /// Whether a call of which nothing bad is known has ended.
+    /// Whether a call without findings has ended.
     fn ended(&mut self, timed: Timed) -> bool {
         let ended = timed != Timed::GivenUp;
         if !ended {
