@@ -212,5 +212,12 @@ fn without_pytorch_or_with_a_release_of_ours_baselines_are_unknown_and_say_what_
     let lab = lab.manifest("[toolchain]\n", "[toolchain]\ntorch = \"2.9.1\"\n");
     lab.built(&[]);
     let text = told(&lab, &["report"], 0);
-    assert!(text.contains("unavailable 3 baseline") && text.contains("state `toolchain.torch = \"system\"`"), "{text}");
+    assert!(text.contains("unavailable 3 baseline"), "{text}");
+    assert!(text.contains("state `toolchain.torch = { release = \"2.9.1\", cuda = true }`"), "{text}");
+    assert!(text.contains("or `toolchain.torch = \"system\"`"), "{text}");
+    let lab = lab.manifest("torch = \"2.9.1\"", "torch = { release = \"2.9.1\", cuda = true }");
+    lab.built(&[]);
+    let text = told(&lab, &["report"], 0);
+    assert!(text.contains("unavailable 3 baseline"), "{text}");
+    assert!(text.contains("kforge.lock names no wheels for PyTorch 2.9.1 with CUDA"), "{text}");
 }

@@ -190,7 +190,7 @@ fn toolchain(declared: &ToolchainSpec, language: Language, emulated: bool) -> St
             None => "the default release of Triton".into(),
         },
         (Language::Torch, _) => match &declared.torch {
-            Some(TorchSpec::Release(version)) => format!("PyTorch {version}"),
+            Some(TorchSpec::Release { release, cuda }) => format!("PyTorch {}", TorchSpec::described(release, *cuda)),
             Some(TorchSpec::System) | None => "the PyTorch of this machine".into(),
         },
     }

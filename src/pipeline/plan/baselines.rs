@@ -33,9 +33,6 @@ const TIME_LIMIT_S: u64 = 1800;
 /// The part of the ids of steps of baselines.
 const AGAINST: &str = "against";
 
-/// Why a release of PyTorch that kforge installs runs no baseline.
-const ONLY_PROCESSORS: &str = "baselines run with the PyTorch of this machine, because kforge installs only the part of PyTorch for processors: state `toolchain.torch = \"system\"`";
-
 impl Planner<'_> {
     /// Plans the baselines of a champion at its bench shapes. `of` are the classes that it serves. A provisional champion is not timed, so nothing is timed
     /// beside it.
@@ -124,8 +121,8 @@ impl Planner<'_> {
         }
         let input = self.package_input(scope.package);
         node = match &input.package.toolchain.torch {
-            Some(TorchSpec::Release(_)) => node.unavailable(ONLY_PROCESSORS),
-            Some(TorchSpec::System) | None => node
+            Some(TorchSpec::Release { release, cuda: false }) => node.unavailable(&TorchSpec::only_processors(release)),
+            Some(TorchSpec::Release { cuda: true, .. } | TorchSpec::System) | None => node
                 .tool("toolchain:python", &input.toolchains.python)
                 .tool("toolchain:torch", &input.toolchains.torch)
                 .tool("toolchain:torch-cuda", &input.toolchains.torch_cuda),

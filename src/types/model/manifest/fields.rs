@@ -57,13 +57,34 @@ static CUDA_PATH_OR_INHERITED: Spec = Spec {
 const CUDA_WORD: Ty = Ty::Str("a version such as `13.0`, or `system`");
 const TRITON: Ty = Ty::Str("a release of Triton such as `3.9`");
 const TORCH: Ty = Ty::Str("a version such as `2.9`, or `system`");
+const TORCH_FIELDS: [Field; 2] = [
+    opt("release", Ty::Str("a version such as `2.9`"), "the release"),
+    opt(
+        "cuda",
+        Ty::Bool,
+        "whether to install its libraries of CUDA and its Triton, too, as a GPU needs them; default false",
+    ),
+];
+static TORCH_RELEASE: Spec = Spec { doc: "A release of PyTorch.", fields: &TORCH_FIELDS, rest: None };
+static TORCH_RELEASE_OR_INHERITED: Spec = Spec {
+    doc: "A release of PyTorch, or the workspace's.",
+    fields: &{
+        let [release, cuda] = TORCH_FIELDS;
+        [release, cuda, opt("workspace", Ty::True, "inherit the value from the workspace")]
+    },
+    rest: None,
+};
 
 static WORKSPACE_TOOLCHAIN: Spec = Spec {
     doc: "Compilers that members can inherit.",
     fields: &[
         opt("cuda", Ty::Any(&[CUDA_WORD, Ty::Table(&CUDA_PATH)]), "the CUDA toolkit"),
         opt("triton", TRITON, "the release of Triton"),
-        opt("torch", TORCH, "the PyTorch of references and of kernels in PyTorch; default `system`"),
+        opt(
+            "torch",
+            Ty::Any(&[TORCH, Ty::Table(&TORCH_RELEASE)]),
+            "the PyTorch of references, of kernels in PyTorch and of baselines; default `system`",
+        ),
     ],
     rest: None,
 };
@@ -74,8 +95,8 @@ static TOOLCHAIN: Spec = Spec {
         opt("triton", Ty::Any(&[TRITON, Ty::Table(&INHERITED)]), "the release of Triton"),
         opt(
             "torch",
-            Ty::Any(&[TORCH, Ty::Table(&INHERITED)]),
-            "the PyTorch of references and of kernels in PyTorch; default `system`",
+            Ty::Any(&[TORCH, Ty::Table(&TORCH_RELEASE_OR_INHERITED)]),
+            "the PyTorch of references, of kernels in PyTorch and of baselines; default `system`",
         ),
         opt("workspace", Ty::True, "inherit the whole table from the workspace"),
     ],
