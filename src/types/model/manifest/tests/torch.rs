@@ -103,7 +103,6 @@ fn a_package_states_its_torch() {
         ("{ cuda = true }", "manifest.missing-key", "lacks `release`"),
         ("{ release = \"2.9\", cuda = \"12.8\" }", "manifest.type", "cuda"),
         ("{ release = \"2.9\", cudda = true }", "manifest.unknown-key", "did you mean `cuda`"),
-        ("{ workspace = true, cuda = true }", "manifest.conflict", "`toolchain.torch` is inherited"),
     ] {
         let found = of_table(table);
         assert_eq!(found.code, code, "{}", show(&found));
