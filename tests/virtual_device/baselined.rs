@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, Machine, champion, steps};
 use crate::project::ids;
 
-const BASELINES: &str = r#"
+pub(crate) const BASELINES: &str = r#"
 [baseline.eager]
 source = "fast.py::twice"
 
@@ -40,7 +40,7 @@ call-ns = 20.0
 error = 1.0
 "#;
 
-const FAST: &str = "def twice(x):\n    return 2 * x + 1\n\n\ndef wrong(x):\n    return x\n";
+pub(crate) const FAST: &str = "def twice(x):\n    return 2 * x + 1\n\n\ndef wrong(x):\n    return x\n";
 
 /// A virtual environment whose Python imports a module `torch` of this release; none, with a message, if there is no Python that makes one.
 pub(crate) fn python(lab: &Lab, release: &str) -> Option<PathBuf> {
