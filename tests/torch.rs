@@ -186,6 +186,85 @@ fn a_release_that_the_lockfile_lacks_is_named() {
 }
 
 #[test]
+fn a_release_with_cuda_has_wheels_of_its_own_and_doctor_says_what_it_would_download() {
+    let stated = "[toolchain]\ntorch = { release = \"2.15\", cuda = true }";
+    let lab = Lab::new(&package("{ torch = \"task.py::double\" }", stated), TASK);
+    // The lockfile names the part of the release for processors only.
+    let ran = lab.run(&["verify", "--offline"]);
+    assert!(ran.said.contains("kforge.lock names no wheels for PyTorch 2.15 with CUDA"), "{}", ran.said);
+    let locked = lab.run(&["verify", "--locked"]);
+    assert!(locked.code != Some(0) && locked.said.contains("PyTorch 2.15 with CUDA"), "{}", locked.said);
+    let doctor = lab.command(&["doctor", "--offline"]);
+    assert!(doctor.said.contains("kforge.lock names no wheels for PyTorch 2.15 with CUDA"), "{}", doctor.said);
+    assert!(doctor.said.contains("run `kforge fetch`"), "{}", doctor.said);
+    let mut text = fs::read_to_string(lab.path("kforge.lock")).unwrap();
+    for (name, file, toolchain, size) in (10..15)
+        .map(|minor| {
+            let toolchain = format!("torch-cuda 2.15 python 3.{minor}");
+            ("torch", format!("torch-2.15.0-cp3{minor}-cp3{minor}-linux_x86_64.whl"), toolchain, 500_000_000_u64)
+        })
+        .chain([(
+            "nvidia-cublas",
+            "nvidia_cublas-1.0-py3-none-any.whl".to_string(),
+            "torch-cuda 2.15".to_string(),
+            1_900_000_000,
+        )])
+    {
+        let hash = "ab".repeat(32);
+        text += &format!(
+            "\n[[wheel]]\ntoolchain = \"{toolchain}\"\nname = \"{name}\"\nversion = \"1.0\"\nfile = \"{file}\"\ndigest = \"sha256:{hash}:{size}\"\n"
+        );
+    }
+    lab.write("kforge.lock", &text);
+    if python::python().is_none() {
+        return;
+    }
+    let doctor = lab.command(&["doctor", "--offline"]);
+    assert!(
+        doctor.said.contains("PyTorch 2.15 with CUDA is not installed yet (2.4 GB to download)"),
+        "{}",
+        doctor.said
+    );
+    let ran = lab.run(&["verify", "--offline"]);
+    assert!(ran.said.contains("nvidia-cublas 1.0") && ran.said.contains("torch 1.0"), "{}", ran.said);
+    assert!(!ran.said.contains("names no wheels"), "{}", ran.said);
+}
+
+#[test]
+#[ignore = "second tier: resolves a release of PyTorch on the package index, which takes minutes and downloads 3 GB for each Python if the index has no metadata"]
+fn an_update_locks_a_release_with_its_libraries_of_cuda_for_every_kind_of_python() {
+    let stated = "[toolchain]\ntorch = { release = \"2.15\", cuda = true }";
+    let lab = Lab::new(&package("{ torch = \"task.py::double\" }", stated), TASK);
+    let updated = lab.command(&["update"]);
+    if updated.code != Some(0) {
+        kforge::base::testing::skipped(&format!("the package index cannot be used: {}", updated.said));
+        return;
+    }
+    assert!(updated.said.contains("PyTorch 2.15 with CUDA"), "{}", updated.said);
+    let lock: toml::Table = fs::read_to_string(lab.path("kforge.lock")).unwrap().parse().unwrap();
+    let wheels: Vec<(String, String, String)> = lock["wheel"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|wheel| {
+            let text = |key: &str| wheel[key].as_str().unwrap().to_string();
+            assert!(!text("digest").ends_with(":0") && text("file").ends_with(".whl"), "{wheel}");
+            (text("toolchain"), text("name"), text("file"))
+        })
+        .collect();
+    // The part for processors, which nothing asks for any more, is gone.
+    assert!(wheels.iter().all(|(toolchain, ..)| toolchain.starts_with("torch-cuda 2.15")), "{wheels:?}");
+    let of = |toolchain: &str, name: &str| wheels.iter().any(|wheel| wheel.0 == toolchain && wheel.1.starts_with(name));
+    assert!(of("torch-cuda 2.15", "nvidia-cublas") && of("torch-cuda 2.15", "nvidia-cudnn"), "{wheels:?}");
+    for minor in 11..15 {
+        let own = format!("torch-cuda 2.15 python 3.{minor}");
+        let torch = wheels.iter().find(|wheel| wheel.0 == own && wheel.1 == "torch").unwrap();
+        assert!(torch.2.contains(&format!("-cp3{minor}-cp3{minor}-")), "{torch:?}");
+        assert!(of(&own, "triton") || of("torch-cuda 2.15", "triton"), "{own}: {wheels:?}");
+    }
+}
+
+#[test]
 fn a_reference_that_does_not_exist_is_refused_before_anything_runs() {
     let lab = Lab::new(&package("{ torch = \"tusk.py::double\" }", TORCH), TASK);
     let ran = lab.run(&["verify", "--offline"]);

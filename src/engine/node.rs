@@ -18,7 +18,7 @@ pub struct Rank {
     /// decision; 5: ablation of the champions. Every phase except the first is added by a result of an earlier phase.
     pub phase: u8,
     /// The number of results in the same phase that had to be known before the node could be planned. Each turn of a search over tunables is a wave of the main
-    /// phase; all other nodes are in wave 0.
+    /// phase, and what a second device measures is wave 1 of its phase; all other nodes are in wave 0.
     pub wave: u32,
     /// The kind.
     pub kind: StepKind,

@@ -30,6 +30,7 @@ pub(crate) const PARTS: &[Part] = &[
         files: &["measure/orders.rs", "measure/paired.rs", "measure/stats.rs"],
         packages: &[],
     },
+    Part { name: "numerics/second-device", files: &["measure/second_device.rs"], packages: &[] },
     Part { name: "numerics/search", files: &["measure/search"], packages: &[] },
     Part { name: "numerics/selection", files: &["measure/select.rs", "measure/split.rs"], packages: &[] },
     Part { name: "numerics/attribution", files: &["measure/attribute.rs"], packages: &[] },

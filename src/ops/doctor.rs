@@ -1,10 +1,11 @@
 //! Reports what this machine has and what that makes possible; what is missing, what that costs, and what to do about it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::session::devices::{ask, driver_is_there};
-use crate::session::needs::{CudaRequest, DEFAULT_CUDA, locked, wanted};
+use crate::session::needs::{CudaRequest, DEFAULT_CUDA, locked, needs_torch, wanted};
 use crate::session::remote::RemoteState;
 use crate::{Session, Worker};
 use kforge_cuda::device::counters;
@@ -13,8 +14,10 @@ use kforge_engine::home::Home;
 use kforge_harness::confine;
 use kforge_pipeline::optimize::templates::TEMPLATES;
 use kforge_project::toolchain::probe::{self, Probe};
-use kforge_project::toolchain::{Cuda, Nsight};
+use kforge_project::toolchain::torch::{TorchWheels, installed};
+use kforge_project::toolchain::{Cuda, Nsight, python};
 use kforge_project::workspace::{self, Workspace, find};
+use kforge_types::model::TorchSpec;
 
 /// Whether something is present.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,6 +128,9 @@ pub fn diagnose(session: &Session) -> Diagnosis {
         }
         say(line);
     }
+    if let Some(workspace) = &workspace {
+        torches(session, workspace, &home.join("toolchains")).into_iter().for_each(&mut say);
+    }
     let probed =
         driver_is_there().then(|| ask(&session.environment, session.worker.program(), &AtomicBool::new(false)));
     let gpu = described(probed.as_ref(), probe::driver(), Path::new("/proc/driver/nvidia/gpus"));
@@ -195,6 +201,56 @@ fn cuda_of(session: &Session, workspace: &Workspace) -> Option<Cuda> {
         CudaRequest::Release(release) => locked(&workspace.lock.wheels, &release),
         CudaRequest::Local(cuda) => cuda.ok(),
     }
+}
+
+/// The releases of PyTorch that packages ask for. The PyTorch of this machine is not imported here, because that takes seconds.
+fn torches(session: &Session, workspace: &Workspace, toolchains: &Path) -> Vec<Finding> {
+    let members = workspace.members.iter().filter(|member| needs_torch(&member.package));
+    let releases: BTreeSet<(&str, bool)> = members
+        .filter_map(|member| match &member.package.toolchain.torch {
+            Some(TorchSpec::Release { release, cuda }) => Some((release.as_str(), *cuda)),
+            Some(TorchSpec::System) | None => None,
+        })
+        .collect();
+    let (named, path) = (session.settings.path("toolchain.python"), session.environment.path());
+    let one = |(release, cuda): (&str, bool)| {
+        let called = TorchSpec::described(release, cuda);
+        let found = match TorchWheels::locked(&workspace.lock.wheels, release, cuda) {
+            None => Err((
+                format!("kforge.lock names no wheels for PyTorch {called}"),
+                "run `kforge fetch`: it locks and installs them",
+            )),
+            Some(wheels) => match python::find(named.as_deref(), path).and_then(|python| wheels.for_python(&python)) {
+                Err(why) => Err((why.to_string(), "set another Python with the setting `toolchain.python`")),
+                Ok(set) => installed(&set, toolchains).ok_or_else(|| {
+                    let size = bytes(set.wheels.iter().map(|wheel| wheel.digest.size).sum());
+                    let mend = "run `kforge fetch` to install it; the first step that needs it also installs it";
+                    (format!("PyTorch {called} is not installed yet ({size} to download)"), mend)
+                }),
+            },
+        };
+        let (found, mend) = match found {
+            Ok(folder) => (Presence::Found(format!("{called} in {}", folder.display())), ""),
+            Err((why, mend)) => (Presence::Missing(why), mend),
+        };
+        Finding {
+            what: "PyTorch",
+            found,
+            gives: if cuda {
+                "references in PyTorch give expected values, and kernels in PyTorch and baselines run on a GPU"
+            } else {
+                "references in PyTorch give expected values"
+            },
+            cost: "what is written in PyTorch is unknown",
+            mend: mend.into(),
+        }
+    };
+    releases.into_iter().map(one).collect()
+}
+
+/// A size in decimal units, as package indexes state it.
+fn bytes(size: u64) -> String {
+    if size < 1_000_000_000 { format!("{} MB", size / 1_000_000) } else { format!("{:.1} GB", size as f64 / 1e9) }
 }
 
 /// The GPUs as the probe describes them, or why none can be used. `driver` is the driver's name for itself, if one is loaded.

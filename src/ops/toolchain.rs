@@ -102,11 +102,10 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
     for found in session.torches(&mut opened, &packages, &asked, &mut refused)?.into_values() {
         let found = found.map_err(|why| if refused { Error::Refused } else { Error::Torch(why) })?;
         // The system's is not kforge's to install.
-        let TorchRequest::Wheels(found) = found else { continue };
+        let TorchRequest::Release(_, found) = found else { continue };
         let (named, path) = (session.settings.path("toolchain.python"), session.environment.path());
         let python = toolchain::python::find(named.as_deref(), path).map_err(Error::Toolchain)?;
-        let wheels = toolchain::torch::wheels_for(&found, &python).map_err(Error::Toolchain)?;
-        torches.insert(wheels, python);
+        torches.insert(found.for_python(&python).map_err(Error::Toolchain)?, python);
     }
     let libraries = session.libraries(&mut opened, &packages, &asked)?;
     let folder = opened.home.toolchains();
@@ -119,8 +118,8 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
     for of_triton in &wheels {
         install_triton(of_triton, &folder, offline, environment, &session.reporter)?;
     }
-    for (wheels, python) in &torches {
-        install_torch((wheels, python), &folder, offline, environment, &session.reporter)?;
+    for of_torch in &torches {
+        install_torch(of_torch, &folder, offline, environment, &session.reporter)?;
     }
     Ok(Fetched { toolchains: cudas.len() + wheels.len() + torches.len(), libraries: libraries.len(), folder })
 }

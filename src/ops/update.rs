@@ -70,10 +70,10 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
         if needs_triton(&member.package) {
             tritons.insert(member.package.toolchain.triton.as_deref().unwrap_or(DEFAULT_TRITON));
         }
-        if let (true, Some(TorchSpec::Release(release))) =
+        if let (true, Some(TorchSpec::Release { release, cuda })) =
             (needs_torch(&member.package), &member.package.toolchain.torch)
         {
-            torches.insert(release.as_str());
+            torches.insert((release.as_str(), *cuda));
         }
         if let (true, CudaRequest::Release(release)) =
             (wants_cuda, wanted(&member.package, &member.folder, session.environment.all()))
@@ -89,7 +89,7 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
     let is_wanted = |name: &String| {
         releases.iter().any(|r| lock_name(r) == *name)
             || tritons.iter().any(|r| triton::lock_name(r) == *name)
-            || torches.iter().any(|r| torch::lock_name(r) == *name)
+            || torches.iter().any(|(r, cuda)| torch::is_lock_name(name, r, *cuda))
     };
     lock.wheels.retain(|name, _| is_wanted(name));
     let kept: BTreeSet<(String, String)> = libraries.iter().map(|(seat, _)| seat.clone()).collect();
@@ -108,10 +108,10 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
         let wheels = triton::resolve(release, &pip).map_err(Error::Toolchain)?;
         lock.wheels.insert(triton::lock_name(release), wheels);
     }
-    for release in torches {
-        session.reporter.event(&Event::Resolving(Resolving::Torch(release)));
-        let wheels = torch::resolve(release, &pip).map_err(Error::Toolchain)?;
-        lock.wheels.insert(torch::lock_name(release), wheels);
+    for (release, with_cuda) in torches {
+        session.reporter.event(&Event::Resolving(Resolving::Torch(&TorchSpec::described(release, with_cuda))));
+        let wheels = torch::TorchWheels::resolve(release, with_cuda, &pip).map_err(Error::Toolchain)?;
+        wheels.lock(release, &mut lock.wheels);
     }
     for (seat, requirement) in libraries {
         session.reporter.event(&Event::Resolving(Resolving::Requirement(&requirement)));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::lab::{Lab, Machine, champion, steps};
 use crate::project::ids;
 
-const BASELINES: &str = r#"
+pub(crate) const BASELINES: &str = r#"
 [baseline.eager]
 source = "fast.py::twice"
 
@@ -40,7 +40,7 @@ call-ns = 20.0
 error = 1.0
 "#;
 
-const FAST: &str = "def twice(x):\n    return 2 * x + 1\n\n\ndef wrong(x):\n    return x\n";
+pub(crate) const FAST: &str = "def twice(x):\n    return 2 * x + 1\n\n\ndef wrong(x):\n    return x\n";
 
 /// A virtual environment whose Python imports a module `torch` of this release; none, with a message, if there is no Python that makes one.
 pub(crate) fn python(lab: &Lab, release: &str) -> Option<PathBuf> {
@@ -212,5 +212,12 @@ fn without_pytorch_or_with_a_release_of_ours_baselines_are_unknown_and_say_what_
     let lab = lab.manifest("[toolchain]\n", "[toolchain]\ntorch = \"2.9.1\"\n");
     lab.built(&[]);
     let text = told(&lab, &["report"], 0);
-    assert!(text.contains("unavailable 3 baseline") && text.contains("state `toolchain.torch = \"system\"`"), "{text}");
+    assert!(text.contains("unavailable 3 baseline"), "{text}");
+    assert!(text.contains("state `toolchain.torch = { release = \"2.9.1\", cuda = true }`"), "{text}");
+    assert!(text.contains("or `toolchain.torch = \"system\"`"), "{text}");
+    let lab = lab.manifest("torch = \"2.9.1\"", "torch = { release = \"2.9.1\", cuda = true }");
+    lab.built(&[]);
+    let text = told(&lab, &["report"], 0);
+    assert!(text.contains("unavailable 3 baseline"), "{text}");
+    assert!(text.contains("kforge.lock names no wheels for PyTorch 2.9.1 with CUDA"), "{text}");
 }

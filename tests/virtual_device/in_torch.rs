@@ -200,7 +200,8 @@ fn a_release_of_ours_runs_nothing_on_a_device_and_says_what_to_state() {
     lab.built(&[]);
     let target = target(&lab);
     assert!(target["shapes"][0]["verdict"]["unknown"].is_object(), "{target}");
-    assert!(target["unavailable"].to_string().contains("state `toolchain.torch = "), "{target}");
+    let why = target["unavailable"].to_string();
+    assert!(why.contains("state `toolchain.torch = { release = \\\"2.15\\\", cuda = true }`"), "{target}");
 }
 
 /// The package with variants of the kernel in PyTorch and another one, whose calls take these nanoseconds.

@@ -5,6 +5,7 @@
 mod ablated;
 mod agreed;
 mod baselined;
+mod second_device;
 mod bounded;
 mod compared;
 mod confirmed;

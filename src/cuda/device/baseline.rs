@@ -33,6 +33,7 @@ use kforge_harness::observer::{Against, Bytes, Observer, RunOutputs};
 use kforge_harness::oracle::Source;
 use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::sampling::{self, Side};
+use kforge_types::record::device::device_id;
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, BaselineParams};
 use kforge_types::record::params::{Expected, Trial};
 use kforge_types::record::timing::PairsObserved;
@@ -115,7 +116,7 @@ fn run(task: &Task) -> Result<Response, Response> {
         ))),
         begun => begun,
     };
-    let mut seen = empty(&params, provenance.device.to_string());
+    let mut seen = empty(&params, provenance.device.to_string(), device_id(&uuid));
     let mut step = Step {
         params: &params,
         rig,
@@ -154,7 +155,7 @@ fn run(task: &Task) -> Result<Response, Response> {
     Ok(Response::Done { verdict: None, notes, summary, forget })
 }
 
-fn empty(params: &BaselineParams, ran_as: String) -> BaselineObserved {
+fn empty(params: &BaselineParams, ran_as: String, device: String) -> BaselineObserved {
     BaselineObserved {
         runs: params.runs(),
         versions: [].into(),
@@ -166,6 +167,7 @@ fn empty(params: &BaselineParams, ran_as: String) -> BaselineObserved {
         call_ns: vec![],
         waited: 0,
         of_calls: false,
+        device,
     }
 }
 

@@ -20,9 +20,12 @@ class Known:
         below = [place[len(folder) :] for folder in self.folders if (place + os.sep).startswith(folder + os.sep)]
         return any(all(step not in self.left_out for step in rest.split(os.sep)) for rest in below)
 
+    def others(self):
+        return [finder for finder in sys.meta_path if finder is not self]
+
     def find_spec(self, name, path=None, target=None):
-        for finder in sys.meta_path:
-            find = None if finder is self else getattr(finder, "find_spec", None)
+        for finder in self.others():
+            find = getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find else None
             if spec is None:
                 continue
@@ -36,3 +39,46 @@ class Known:
                 "put what is needed of it into a file beside the reference" % (name, self.libraries)
             )
         return None
+
+
+class OnlyKnown(Known):
+    """Finds modules for all others. What enters no key is refused to files of the package, and does not exist for libraries: PyTorch asks whether Triton and
+    other packages are installed, and does without them.
+    """
+
+    def stand_in(self):
+        self.replaced = list(sys.meta_path)
+        sys.meta_path[:] = [self]
+
+    def others(self):
+        return super().others() + self.replaced
+
+    def find_spec(self, name, path=None, target=None):
+        try:
+            return super().find_spec(name, path, target)
+        except ImportError:
+            if self.is_asked_by_library():
+                return None
+            raise
+
+    def is_asked_by_library(self):
+        frame = sys._getframe(2)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if not file.startswith("<frozen") and "%simportlib%s" % (os.sep, os.sep) not in file:
+                return self.is_of_library(file)
+            frame = frame.f_back
+        return False
+
+    def is_of_library(self, file):
+        file = os.path.realpath(file)
+        return not file.startswith(self.package + os.sep) and any(file.startswith(folder + os.sep) for folder in self.folders)
+
+    def find_distributions(self, *context):
+        for finder in self.replaced:
+            yield from finder.find_distributions(*context) if hasattr(finder, "find_distributions") else []
+
+    def invalidate_caches(self):
+        for finder in self.replaced:
+            if hasattr(finder, "invalidate_caches"):
+                finder.invalidate_caches()

@@ -13,7 +13,7 @@ NO_NUMPY = 3
 if call["numpy"] is None:
     sys.exit(NO_NUMPY)
 numpys = [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
-sys.meta_path.insert(0, Known(call["root"], call["library"] + numpys, call["left_out"]))
+OnlyKnown(call["root"], call["library"] + numpys, call["left_out"]).stand_in()
 sys.path.append(call["numpy"])
 try:
     import numpy

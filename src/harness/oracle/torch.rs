@@ -236,6 +236,13 @@ mod tests {
     /// What `load` makes of `task.py` with these constants, in a package with these files: what the expression gives, or the message. None, with a message, if
     /// there is no Python.
     fn loaded(files: &[(&str, &str)], constants: &str, shown: &str) -> Option<String> {
+        let module = include_str!("torch_module.py");
+        let load = format!("module = load(root, \"task.py\", {constants})\nprint({shown})\n");
+        ran(files, &format!("import os, sys\n{module}\n{load}"))
+    }
+
+    /// What a program prints whose `root` is a folder with these files. None, with a message, if there is no Python.
+    fn ran(files: &[(&str, &str)], program: &str) -> Option<String> {
         let Some(python) = ["/usr/bin/python3", "/usr/local/bin/python3"].iter().map(Path::new).find(|p| p.exists())
         else {
             kforge_foundation::base::testing::skipped("there is no Python");
@@ -247,13 +254,37 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let module = include_str!("torch_module.py");
-        let root = folder.path().display();
-        let script =
-            format!("import os, sys\n{module}\nmodule = load(\"{root}\", \"task.py\", {constants})\nprint({shown})\n");
+        let script = format!("root = \"{}\"\n{program}", folder.path().display());
         let command = Command::new(python).args(["-I", "-S", "-B", "-c", &script]);
         let finished = run(&command, None, &AtomicBool::new(false)).unwrap();
         Some(heard(&finished).trim().to_string())
+    }
+
+    #[test]
+    fn what_enters_no_key_is_refused_to_the_package_and_missing_for_libraries() {
+        let known = include_str!("known.py");
+        let look = "import importlib.util\n\
+            found = importlib.util.find_spec('outside')\n\
+            try:\n    import outside\nexcept ModuleNotFoundError as error:\n    why = error.name\n";
+        let files = [
+            ("package/own.py", "import inside\nimport outside\n"),
+            ("libraries/inside/__init__.py", look),
+            ("libraries/outside/__init__.py", ""),
+            ("libraries/outside-1.0.dist-info/METADATA", "Name: outside\nVersion: 1.0\n"),
+        ];
+        let program = format!(
+            "{known}\n\
+             import sysconfig\n\
+             folders = [sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib'), root + '/libraries/inside']\n\
+             sys.path += [root + '/package', root + '/libraries']\n\
+             OnlyKnown(root + '/package', folders, [], 'the library').stand_in()\n\
+             try:\n    import own\nexcept ImportError as error:\n    print(error)\n\
+             import inside, importlib.metadata\n\
+             print(inside.found, inside.why, importlib.metadata.version('outside'))\n"
+        );
+        let Some(said) = ran(&files, &program) else { return };
+        assert!(said.starts_with("`outside` is neither of this package nor of the library nor of Python"), "{said}");
+        assert!(said.ends_with("\nNone outside 1.0"), "{said}");
     }
 
     const TASK: &str = "from helpers import DOUBLE, WIDTH\nimport sub.deep as deep\n\nROWS = 4\nTWICE = 2 * ROWS\n";

@@ -14,7 +14,7 @@ let_in = [os.path.join(call["torch"], name) for name in call["packages"]]
 if call["numpy"] is not None:
     let_in += [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
     sys.path.append(call["numpy"])
-sys.meta_path.insert(0, Known(call["root"], call["library"] + let_in, call["left_out"], "torch nor of numpy"))
+OnlyKnown(call["root"], call["library"] + let_in, call["left_out"], "torch nor of numpy").stand_in()
 sys.path.append(call["torch"])
 import warnings
 

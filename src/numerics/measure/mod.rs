@@ -26,6 +26,7 @@ pub mod roofline;
 pub mod sampling;
 pub mod score;
 pub mod search;
+pub mod second_device;
 pub mod select;
 pub mod signature;
 mod split;

@@ -190,7 +190,7 @@ fn toolchain(declared: &ToolchainSpec, language: Language, emulated: bool) -> St
             None => "the default release of Triton".into(),
         },
         (Language::Torch, _) => match &declared.torch {
-            Some(TorchSpec::Release(version)) => format!("PyTorch {version}"),
+            Some(TorchSpec::Release { release, cuda }) => format!("PyTorch {}", TorchSpec::described(release, *cuda)),
             Some(TorchSpec::System) | None => "the PyTorch of this machine".into(),
         },
     }
@@ -247,15 +247,21 @@ fn leaders(ready: &Ready<'_>, known: &ReadyResult, select: &Node, selected: &Sel
 
 /// The baselines beside the champions of a selection that are rated.
 fn baselines(ready: &Ready<'_>, known: &ReadyResult, selected: &Selected) -> Vec<BaselineReport> {
-    let rated = |(node, done): &(Node, Option<Done>)| {
+    let rated = |(node, done): &(Node, Option<Done>), confirms: bool| {
         let labels = &node.labels;
-        let is_rated = node.kind == StepKind::Rate && labels.variant.is_some() && is_its(node, selected);
+        let is_rated = node.kind == StepKind::Rate && labels.variant.is_some() && labels.confirms == confirms;
+        let is_rated = is_rated && is_its(node, selected);
         let digest = done.as_ref()?.result.as_ref()?.outputs.get("rating").copied().filter(|_| is_rated)?;
         let rating = serde_json::from_slice(&ready.leaves.get(&digest).ok()??).ok()?;
         let (shape, baseline, variant) = (labels.shape.clone()?, labels.baseline.clone()?, labels.variant.clone()?);
-        Some(BaselineReport { shape, baseline, variant, rating })
+        Some(BaselineReport::new(shape, baseline, variant, rating))
     };
-    known.steps.iter().filter_map(rated).collect()
+    let of = |confirms| known.steps.iter().filter_map(move |step| rated(step, confirms));
+    let mut all: Vec<BaselineReport> = of(false).collect();
+    for second in of(true) {
+        all.iter_mut().for_each(|first| first.hear(&second));
+    }
+    all
 }
 
 /// The call times of the champions of a selection, without those of calls that are wrong.

@@ -26,14 +26,14 @@ pub fn has_torch_kernels(package: &Package) -> bool {
     package.kernels.iter().any(|kernel| kernel.language == Language::Torch)
 }
 
-/// Whether a package has a reference, a generator of inputs or a kernel in PyTorch, or baselines that the PyTorch of this machine runs.
+/// Whether a package has a reference, a generator of inputs or a kernel in PyTorch, or baselines that its PyTorch can run.
 pub fn needs_torch(package: &Package) -> bool {
     has_torch_kernels(package)
         || package.operators.iter().any(|operator| {
             matches!(operator.reference, Reference::Torch { .. })
                 || operator.generate_inputs.as_ref().is_some_and(InputsFunction::needs_torch)
         })
-        || runs_baselines(package) && !matches!(package.toolchain.torch, Some(TorchSpec::Release(_)))
+        || runs_baselines(package) && !matches!(package.toolchain.torch, Some(TorchSpec::Release { cuda: false, .. }))
 }
 
 /// Whether baselines of a package can run: on a device.

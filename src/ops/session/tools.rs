@@ -12,9 +12,10 @@ use kforge_engine::journal::Journal;
 use kforge_foundation::base::{Diagnostic, Digest, Witness};
 use kforge_pipeline::plan::{Tool, Toolchains};
 use kforge_project::toolchain::cuda::{Progress, Source};
+use kforge_project::toolchain::torch::{TorchSet, TorchWheels};
 use kforge_project::toolchain::{self, Cuda, Group, Pip, Python, cxx, processor, python};
 use kforge_project::workspace::lockfile::LockedWheel;
-use kforge_types::model::{Arch, Package};
+use kforge_types::model::{Arch, Package, TorchSpec};
 use kforge_types::record::params::{Compiler, Toolchain};
 use kforge_types::record::spec::Tree;
 
@@ -34,7 +35,7 @@ enum Behind {
     /// A wheel of Triton, installed or not, the Python that imports it, and the part of it that is used.
     Triton(LockedWheel, Box<Python>, TritonPart),
     /// Wheels of PyTorch, installed or not, and the Python that imports them.
-    Torch(Vec<LockedWheel>, Box<Python>),
+    Torch(TorchSet, Box<Python>),
 }
 
 /// A part of Triton.
@@ -97,7 +98,7 @@ pub struct Tools {
     /// The same for wheels of Triton.
     refused_triton: Mutex<Vec<(LockedWheel, MissingTools)>>,
     /// The same for sets of wheels of PyTorch.
-    refused_torch: Mutex<Vec<(Vec<LockedWheel>, MissingTools)>>,
+    refused_torch: Mutex<Vec<(TorchSet, MissingTools)>>,
 }
 
 /// Why a package has no CUDA.
@@ -179,8 +180,8 @@ impl From<toolchain::Error> for NoTorch {
 pub enum TorchRequest {
     /// That of the Python of this machine.
     System,
-    /// Wheels, for each kind of Python.
-    Wheels(Vec<LockedWheel>),
+    /// A release, with the wheels for each kind of Python.
+    Release(String, TorchWheels),
 }
 
 /// Returns the PyTorch that a package requests, or why there is none.
@@ -307,30 +308,29 @@ impl Tools {
             self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Disassembler))
         });
         let torch = torch(package).map_err(|why| why.to_string().lines().next().unwrap_or_default().to_string());
-        let torch_cuda: Tool = match (&torch, &host.torch) {
-            (Ok(TorchRequest::System), Some(Ok((_, places)))) => {
-                let folder = places.get("torch").ok_or_else(|| "BUG: PyTorch has no folder".to_string());
-                let found = folder.and_then(|folder| {
-                    toolchain::torch::with_cuda(folder)
-                        .map_err(|e| format!("could not read the packages beside PyTorch: {e}"))
-                });
-                found.map(|found| self.toolchain(&found, Behind::Here(BTreeMap::new()))).into()
-            }
-            _ => Tool::Missing(ONLY_PROCESSORS.into()),
-        };
-        let torch: Tool = match torch {
+        let (torch, torch_cuda): (Tool, Tool) = match torch {
             Ok(TorchRequest::System) => {
                 let found = host.torch.clone().unwrap_or_else(|| Err("BUG: PyTorch was not looked for".into()));
-                found.map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places))).into()
+                let cuda = found.clone().and_then(|(_, places)| {
+                    let folder = places.get("torch").ok_or_else(|| "BUG: PyTorch has no folder".to_string())?;
+                    let found = toolchain::torch::with_cuda(folder)
+                        .map_err(|e| format!("could not read the packages beside PyTorch: {e}"))?;
+                    Ok(self.toolchain(&found, Behind::Here(BTreeMap::new())))
+                });
+                let found = found.map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));
+                (found.into(), cuda.into())
             }
-            Ok(TorchRequest::Wheels(wheels)) => host
-                .torch_wheels(&wheels)
-                .map(|(wheels, python)| {
-                    let found = toolchain::torch::fingerprint(&wheels);
-                    self.toolchain(&found, Behind::Torch(wheels, Box::new(python)))
-                })
-                .into(),
-            Err(why) => Tool::Missing(why),
+            Ok(TorchRequest::Release(release, wheels)) => match host.torch_set(&wheels) {
+                Ok((set, python)) => {
+                    // The folder of both is that of PyTorch.
+                    let cuda = set.with_cuda().map(|found| self.toolchain(&found, Behind::Here(BTreeMap::new())));
+                    let cuda = cuda.ok_or_else(|| TorchSpec::only_processors(&release));
+                    let found = self.toolchain(&set.fingerprint(), Behind::Torch(set, Box::new(python)));
+                    (Tool::Known(found), cuda.into())
+                }
+                Err(why) => (Tool::Missing(why.clone()), Tool::Missing(why)),
+            },
+            Err(why) => (Tool::Missing(why.clone()), Tool::Missing(why)),
         };
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
             let found = found.clone().map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));
@@ -371,8 +371,8 @@ impl Tools {
                     TritonPart::Disassembler => toolchain::triton::disassembler(&folder),
                 })
             }
-            Some(Behind::Torch(wheels, python)) => {
-                let folder = self.torch(wheels, python, reporter)?;
+            Some(Behind::Torch(set, python)) => {
+                let folder = self.torch(set, python, reporter)?;
                 Ok(toolchain::torch::places(&folder))
             }
             Some(Behind::Cuda(cuda, group, beside)) => {
@@ -440,21 +440,21 @@ impl Tools {
     }
 
     /// The folder of wheels of PyTorch, which are installed if necessary and allowed. One thread installs, as for a CUDA.
-    fn torch(&self, wheels: &[LockedWheel], python: &Python, reporter: &Reporter) -> Result<PathBuf, MissingTools> {
-        if let Some(folder) = toolchain::torch::installed(wheels, &self.toolchains) {
+    fn torch(&self, set: &TorchSet, python: &Python, reporter: &Reporter) -> Result<PathBuf, MissingTools> {
+        if let Some(folder) = toolchain::torch::installed(set, &self.toolchains) {
             return Ok(folder);
         }
         let mut refused = self.refused_torch.lock().map_err(|_| MissingTools::Panicked)?;
-        if let Some((_, why)) = refused.iter().find(|(known, _)| known == wheels) {
+        if let Some((_, why)) = refused.iter().find(|(known, _)| known == set) {
             return Err(why.clone());
         }
-        let found = install_torch((wheels, python), &self.toolchains, self.offline, &self.environment, reporter);
+        let found = install_torch((set, python), &self.toolchains, self.offline, &self.environment, reporter);
         if self.offline {
             return found;
         }
         found.inspect_err(|error| {
             reporter.event(&Event::Diagnostic(&refusal(&error.to_string())));
-            refused.push((wheels.to_vec(), error.clone()));
+            refused.push((set.clone(), error.clone()));
         })
     }
 
@@ -512,7 +512,7 @@ pub fn install_triton(
 
 /// Installs wheels of PyTorch, and reports the progress. Returns their folder.
 pub fn install_torch(
-    (wheels, python): (&[LockedWheel], &Python),
+    (set, python): (&TorchSet, &Python),
     toolchains: &Path,
     offline: bool,
     environment: &BTreeMap<String, String>,
@@ -521,11 +521,11 @@ pub fn install_torch(
     let cannot = |why: toolchain::Error| MissingTools::TorchNotInstalled { why: why.to_string() };
     let mut progress = shown(reporter);
     if offline {
-        return toolchain::torch::install((wheels, python), toolchains, Source::Offline, &mut progress).map_err(cannot);
+        return toolchain::torch::install((set, python), toolchains, Source::Offline, &mut progress).map_err(cannot);
     }
     // pip downloads the wheels for its own Python.
     let pip = Pip::find(Some(&python.path), environment).map_err(cannot)?;
-    toolchain::torch::install((wheels, python), toolchains, Source::Pip(&pip), &mut progress).map_err(cannot)
+    toolchain::torch::install((set, python), toolchains, Source::Pip(&pip), &mut progress).map_err(cannot)
 }
 
 /// Reports the progress of an installation.
@@ -648,12 +648,12 @@ impl Host {
     }
 
     /// The wheels of PyTorch that the Python of this machine can import, and that Python.
-    fn torch_wheels(&self, wheels: &[LockedWheel]) -> Result<(Vec<LockedWheel>, Python), String> {
+    fn torch_set(&self, wheels: &TorchWheels) -> Result<(TorchSet, Python), String> {
         let Some(python) = &self.interpreter else {
             let why = self.python.as_ref().err().map_or("", String::as_str);
             return Err(format!("PyTorch needs Python: {why} (setting `toolchain.python`)"));
         };
-        let found = toolchain::torch::wheels_for(wheels, python).map_err(|e| e.to_string())?;
+        let found = wheels.for_python(python).map_err(|e| e.to_string())?;
         Ok((found, python.clone()))
     }
 
@@ -744,9 +744,6 @@ fn host_cxx(
 pub fn read_by(cxx: &cxx::Cxx) -> Vec<PathBuf> {
     cxx.survey(PRELUDE).map(|survey| survey.folders()).unwrap_or_default()
 }
-
-/// Why a release of PyTorch that kforge installs runs nothing on a GPU.
-const ONLY_PROCESSORS: &str = "only the PyTorch of this machine runs on a GPU, because kforge installs only the part of PyTorch for processors: state `toolchain.torch = \"system\"`";
 
 /// What is said where the Python that runs Triton's interpreter has no numpy.
 fn no_numpy(python: &Path) -> String {

@@ -4,6 +4,11 @@
 //! The champion is part of the question: a ratio of two times that were not taken in turn would hold the state of the device. So another champion is timed
 //! beside the baselines again, and an edit of a baseline measures only that baseline. Steps of baselines decide nothing: they are advisory, and come after
 //! everything that decides.
+//!
+//! A ratio above a baseline's `confirm_above` is measured again on a second device of the class. Where there is none, that measurement is unavailable and the
+//! speed-up stands as unconfirmed; evidence of such a measurement answers it.
+
+use std::sync::Arc;
 
 use super::calls::{CALLS_PROTOCOL, is_called};
 use super::context::{Planner, Scope};
@@ -18,9 +23,10 @@ use super::variants::PlannedVariant;
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::baseline::{Baseline, How, Product};
 use kforge_types::model::torch::TorchCall;
-use kforge_types::model::{Metric, Problem, Reference, Role, TorchSpec};
+use kforge_types::model::{Metric, Problem, Reference, Role, TorchSpec, TypeChoice};
+use kforge_types::record::device::{Uuids, device_id};
 use kforge_types::record::event::Labels;
-use kforge_types::record::kind::baseline::documents::{BaselineParams, Callee, RateParams};
+use kforge_types::record::kind::baseline::documents::{BaselineParams, Callee, RateParams, Rating};
 use kforge_types::record::params::Champion;
 use kforge_types::record::{StepKind, Unknown};
 
@@ -33,8 +39,32 @@ const TIME_LIMIT_S: u64 = 1800;
 /// The part of the ids of steps of baselines.
 const AGAINST: &str = "against";
 
-/// Why a release of PyTorch that kforge installs runs no baseline.
-const ONLY_PROCESSORS: &str = "baselines run with the PyTorch of this machine, because kforge installs only the part of PyTorch for processors: state `toolchain.torch = \"system\"`";
+/// The part of the ids of steps that measure on a second device.
+const SECOND: &str = "second";
+
+/// What expands the rating of a baseline into its measurement on a second device.
+#[derive(Clone)]
+pub struct RatedBaseline {
+    package: usize,
+    kernel: String,
+    target: String,
+    choice: TypeChoice,
+    round: u32,
+    later: u8,
+    build: PlannedVariant,
+    case: Case,
+    baseline: Baseline,
+}
+
+/// Which measurement of a baseline is planned.
+enum Measurement<'m> {
+    First,
+    /// On a device other than that of a rating, which the step of this id gives.
+    Second {
+        first: &'m Rating,
+        rate: &'m str,
+    },
+}
 
 impl Planner<'_> {
     /// Plans the baselines of a champion at its bench shapes. `of` are the classes that it serves. A provisional champion is not timed, so nothing is timed
@@ -52,7 +82,7 @@ impl Planner<'_> {
         let timed = of.iter().filter(|champion| !champion.provisional);
         for (_, case) in timed.flat_map(|champion| selected.benched(scope.operator, &champion.shapes)) {
             for baseline in &baselines {
-                self.baseline(scope, build, case, baseline)?;
+                self.baseline(scope, build, case, baseline, &Measurement::First)?;
             }
         }
         Ok(())
@@ -80,6 +110,7 @@ impl Planner<'_> {
         build: &PlannedVariant,
         case: &Case,
         baseline: &Baseline,
+        measurement: &Measurement<'_>,
     ) -> Result<(), Diagnostic> {
         let Some(calls) = callee(baseline, &case.problem) else { return Ok(()) };
         let shape = &scope.operator.shapes[case.at].name;
@@ -103,18 +134,27 @@ impl Planner<'_> {
             hot: scope.kernel.select.metric == Metric::Hot && !is_called(scope),
             champion,
             protocol: if is_called(scope) { CALLS_PROTOCOL } else { BASELINE_PROTOCOL },
+            confirms: matches!(measurement, Measurement::Second { .. }),
         };
         let mut parts = self.parts(scope, build);
         parts.extend([shape.as_str(), AGAINST, &baseline.name]);
-        let labels = Labels { baseline: Some(baseline.name.clone()), ..self.labels(scope, build, Some(shape)) };
+        parts.extend(params.confirms.then_some(SECOND));
+        let confirms = params.confirms;
+        let labels =
+            Labels { baseline: Some(baseline.name.clone()), confirms, ..self.labels(scope, build, Some(shape)) };
+        let (devices, unless) = match measurement {
+            Measurement::First => (self.observed(scope), self.no_device(scope)),
+            Measurement::Second { first, .. } => self.second_device(scope, &first.device),
+        };
         let mut node = NodeBuilder::new(StepKind::Baseline, &parts, labels.clone(), &params)
             .phase(ABLATION)
+            .wave(u32::from(confirms))
             .round(scope.round)
             .limit(TIME_LIMIT_S)
             .memory(needs)
             .build("", &compile, &inspect)
-            .device(self.observed(scope), true)
-            .unless(self.no_device(scope));
+            .device(devices, true)
+            .unless(unless);
         for (trial, oracle) in case.trials.iter().zip(case.oracles.iter().flatten()) {
             node = node.output(&format!("expected:{}", trial.trial), oracle, "expected");
         }
@@ -124,8 +164,8 @@ impl Planner<'_> {
         }
         let input = self.package_input(scope.package);
         node = match &input.package.toolchain.torch {
-            Some(TorchSpec::Release(_)) => node.unavailable(ONLY_PROCESSORS),
-            Some(TorchSpec::System) | None => node
+            Some(TorchSpec::Release { release, cuda: false }) => node.unavailable(&TorchSpec::only_processors(release)),
+            Some(TorchSpec::Release { cuda: true, .. } | TorchSpec::System) | None => node
                 .tool("toolchain:python", &input.toolchains.python)
                 .tool("toolchain:torch", &input.toolchains.torch)
                 .tool("toolchain:torch-cuda", &input.toolchains.torch_cuda),
@@ -136,16 +176,66 @@ impl Planner<'_> {
                 "{work:.1e} scalar operations, but the limit for expected values is {limit:.1e} (setting `oracle.max-work`)"
             ))
         });
-        let rated = RateParams { tolerance: case.tolerance.clone(), absent };
+        let confirm_above = (!confirms).then_some(baseline.confirm_above);
+        let rated = RateParams { tolerance: case.tolerance.clone(), absent, confirm_above };
         let calibration = self.calibration_id(scope.package, scope.operator, scope.choice);
-        let rate = NodeBuilder::new(StepKind::Rate, &parts, labels, &rated).phase(ABLATION).round(scope.round);
+        let rate = NodeBuilder::new(StepKind::Rate, &parts, labels, &rated)
+            .phase(ABLATION)
+            .wave(u32::from(confirms))
+            .round(scope.round);
         let node = node.done();
         let id = self.add(node);
         let rate = if is_called(scope) { rate.optional("champion", &id, "called") } else { rate };
         let rate =
             rate.output("observation", &id, "observation").optional("calibration", &calibration, &case.indecision());
-        self.add(rate.done());
+        if let Measurement::Second { rate: first, .. } = measurement {
+            self.add(rate.output("first", first, "rating").done());
+            return Ok(());
+        }
+        let id = self.add(rate.expands().done());
+        let rated = RatedBaseline {
+            package: scope.package,
+            kernel: scope.kernel.name.clone(),
+            target: scope.target.name.clone(),
+            choice: scope.choice.clone(),
+            round: scope.round,
+            later: self.later,
+            build: build.clone(),
+            case: case.clone(),
+            baseline: baseline.clone(),
+        };
+        self.rated.insert(id, Arc::new(rated));
         Ok(())
+    }
+
+    /// Plans the measurement on a second device of a ratio that needs it. A measurement that does not name its device can be confirmed by none.
+    pub(super) fn confirm_baseline(
+        &mut self,
+        rate: &str,
+        rated: &RatedBaseline,
+        rating: &Rating,
+    ) -> Result<(), Diagnostic> {
+        if !rating.is_unusual || rating.device.is_empty() {
+            return Ok(());
+        }
+        let Some(found) = self.find(rated.package, &rated.kernel, &rated.target) else { return Ok(()) };
+        let scope = found.scope(&rated.choice, rated.round).of(&rated.build);
+        self.later = rated.later;
+        let second = Measurement::Second { first: rating, rate };
+        let planned = self.baseline(scope, &rated.build, &rated.case, &rated.baseline, &second);
+        self.later = 0;
+        planned
+    }
+
+    /// The devices that a target means without the one of that name, the product, and why there is none, if so.
+    fn second_device(&self, scope: Scope<'_>, first: &str) -> ((Uuids, Option<String>), Option<String>) {
+        let (uuids, product) = self.observed(scope);
+        let others: Uuids = uuids.iter().filter(|uuid| device_id(uuid) != first).cloned().collect();
+        let why = match self.no_device(scope) {
+            None if others.is_empty() => Some(format!("no second {} here", product.as_deref().unwrap_or("device"))),
+            why => why,
+        };
+        ((others, product), why)
     }
 }
 
@@ -172,10 +262,11 @@ fn callee(baseline: &Baseline, problem: &Problem) -> Option<Callee> {
 mod tests {
     use super::*;
     use kforge_foundation::base::SourceFile;
+    use kforge_types::model::baseline::CONFIRM_ABOVE;
     use kforge_types::model::{DType, Place, Tensor};
 
     fn baseline(how: How, source: Option<(&str, &str)>) -> Baseline {
-        let file = std::sync::Arc::new(SourceFile { name: "kernel.toml".into(), text: String::new() });
+        let file = Arc::new(SourceFile { name: "kernel.toml".into(), text: String::new() });
         Baseline {
             name: "b".into(),
             place: Place::new(&file, 0..0),
@@ -183,6 +274,7 @@ mod tests {
             mode: None,
             source: source.map(|(file, function)| (file.into(), function.into())),
             operator: None,
+            confirm_above: CONFIRM_ABOVE,
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::baselines::RatedBaseline;
 use super::challenge::Challenge;
 use super::finals::Contest;
 use super::input::{Goal, PackageInput, PlanInput, Selection};
@@ -44,6 +45,8 @@ pub struct Planner<'a> {
     pub nominated: BTreeMap<String, NominationContext>,
     /// By id of a select node that names the variants to time in full: what expands it.
     pub contests: BTreeMap<String, Arc<Contest>>,
+    /// By id of a step that rates a baseline: what expands it.
+    pub(super) rated: BTreeMap<String, Arc<RatedBaseline>>,
     /// By id of a round node: what follows unless it says stop.
     pub waiting: BTreeMap<String, Waiting>,
     /// By id of a search node: what expands it.
@@ -91,6 +94,7 @@ impl<'a> Planner<'a> {
             selected: BTreeMap::new(),
             nominated: BTreeMap::new(),
             contests: BTreeMap::new(),
+            rated: BTreeMap::new(),
             waiting: BTreeMap::new(),
             searching: BTreeMap::new(),
             wave: 0,
@@ -110,6 +114,7 @@ impl<'a> Planner<'a> {
         self.selected.extend(part.selected);
         self.nominated.extend(part.nominated);
         self.contests.extend(part.contests);
+        self.rated.extend(part.rated);
         self.waiting.extend(part.waiting);
         self.searching.extend(part.searching);
         self.fields.join(part.fields);

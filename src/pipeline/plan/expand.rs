@@ -23,6 +23,7 @@ use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
 use kforge_types::model::{Arch, Kernel, Language, Method, Metric, Operator, Per, Problem, Target, Trace, TypeChoice};
 use kforge_types::record::event::Labels;
+use kforge_types::record::kind::baseline::documents::Rating;
 use kforge_types::record::kind::fatbin::documents::FatbinParams;
 use kforge_types::record::params::{
     AttributeParams, Champion, Compiler, InspectParams, MatchParams, Nomination, PTX, Selection, TURNED,
@@ -264,6 +265,10 @@ impl Expand for Expander<'_> {
             let bytes = read("nomination").ok_or(ExpandError::NotStored("the nomination"))?;
             let nomination: Nomination = serde_json::from_slice(&bytes)?;
             planner.nominated_leaders(&leading, &nomination)?;
+        } else if let Some(rated) = planner.rated.get(&node.id).cloned() {
+            let bytes = read("rating").ok_or(ExpandError::NotStored("the rating"))?;
+            let rating: Rating = serde_json::from_slice(&bytes)?;
+            planner.confirm_baseline(&node.id, &rated, &rating)?;
         } else if let Some(waiting) = planner.waiting.get(&node.id).cloned() {
             let bytes = read("decision").ok_or(ExpandError::NotStored("the decision"))?;
             let decision: Decision = serde_json::from_slice(&bytes)?;

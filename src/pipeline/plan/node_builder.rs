@@ -156,6 +156,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Sets the number of results of the same phase that were known before the node could be planned.
+    #[must_use]
+    pub fn wave(mut self, wave: u32) -> Self {
+        self.0.rank.wave = wave;
+        self
+    }
+
     /// Makes the node unavailable on this machine.
     #[must_use]
     pub fn unavailable(mut self, why: &str) -> Self {

@@ -25,6 +25,7 @@ use kforge_foundation::base::Digest;
 use kforge_numerics::measure::apart::is_apart;
 use kforge_numerics::measure::stats::median;
 use kforge_types::record::event::{EvidenceSeen, Labels, VerdictCounts};
+use kforge_types::record::kind::baseline::documents::{Confirmation, Rating};
 use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
@@ -392,6 +393,10 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
             report.observed_on.push(evidence.device_class.clone());
         }
     }
+    if step.labels.confirms && matches!(step.kind, StepKind::Baseline | StepKind::Rate) {
+        second_device(report, reader, step, &variant);
+        return;
+    }
     match step.outcome {
         Outcome::Unavailable(why) => unavailable(report, step.kind, why),
         Outcome::Failed(why) => {
@@ -506,7 +511,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
         StepKind::Rate => {
             let named = step.labels.shape.clone().zip(step.labels.baseline.clone());
             if let (Some((shape, baseline)), Some(rating)) = (named, reader.document(step.result, "rating")) {
-                report.baselines.push(BaselineReport { shape, baseline, variant, rating });
+                report.baselines.push(BaselineReport::new(shape, baseline, variant, rating));
             }
         }
         StepKind::Match | StepKind::Attribute => {
@@ -529,6 +534,26 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
             }
         }
         _ => {}
+    }
+}
+
+/// Files what a second device says of a speed-up under that speed-up, which is that of an earlier step.
+fn second_device(report: &mut TargetReport, reader: &Reader<'_>, step: &StepView<'_>, variant: &str) {
+    let Some((shape, baseline)) = step.labels.shape.as_ref().zip(step.labels.baseline.as_ref()) else { return };
+    let is_its = |first: &&mut BaselineReport| {
+        (first.shape.as_str(), first.baseline.as_str(), first.variant.as_str()) == (shape, baseline, variant)
+    };
+    let Some(first) = report.baselines.iter_mut().find(is_its) else { return };
+    match (step.kind, step.outcome) {
+        (StepKind::Baseline, Outcome::Unavailable(why) | Outcome::Failed(why)) => {
+            let why = (reader.places)(step.id, why);
+            first.confirmation = Some(Confirmation::Unconfirmed { why, ratio: None });
+        }
+        _ => {
+            let rating: Option<Rating> = reader.document(step.result, "rating");
+            let heard = rating.and_then(|rating| rating.confirmation);
+            first.confirmation = heard.or(first.confirmation.take());
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::duration;
 use kforge_types::record::Verdict;
-use kforge_types::record::kind::baseline::documents::Rating;
+use kforge_types::record::kind::baseline::documents::{Confirmation, Rating};
 
 const DIM: Style = Style::new().dimmed();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -26,9 +26,36 @@ pub struct BaselineReport {
     pub variant: String,
     /// Whether it is correct, and how it compares.
     pub rating: Rating,
+    /// What a second device says of the ratio; none for a ratio that needs no confirmation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<Confirmation>,
 }
 
 impl BaselineReport {
+    /// The report of a first measurement, before a second device is heard.
+    pub fn new(shape: String, baseline: String, variant: String, rating: Rating) -> Self {
+        let why = "no second device has measured it".to_string();
+        let confirmation = rating.is_unusual.then_some(Confirmation::Unconfirmed { why, ratio: None });
+        BaselineReport { shape, baseline, variant, rating, confirmation }
+    }
+
+    /// Takes over what the measurement of a second device says, if it is of the same baseline, champion and shape.
+    pub fn hear(&mut self, second: &BaselineReport) {
+        if self.order() == second.order()
+            && let Some(confirmation) = &second.rating.confirmation
+        {
+            self.confirmation = Some(confirmation.clone());
+        }
+    }
+
+    /// Why the speed-up stands as unconfirmed, if it does.
+    pub fn unconfirmed(&self) -> Option<&str> {
+        match &self.confirmation {
+            Some(Confirmation::Unconfirmed { why, .. }) => Some(why),
+            Some(Confirmation::Confirmed { .. }) | None => None,
+        }
+    }
+
     /// What orders baselines.
     pub(super) fn order(&self) -> (&str, &str, &str) {
         (&self.shape, &self.baseline, &self.variant)
@@ -47,7 +74,11 @@ impl BaselineReport {
             (_, Some(ratio)) => {
                 let disputed = if ratio.disputed { "; the two orders disagree" } else { "" };
                 let of = if self.rating.of_calls { ", of calls" } else { "" };
-                format!("{:.3} ({:.3} to {:.3}{disputed}{of})", ratio.median, ratio.low, ratio.high)
+                let second = match &self.confirmation {
+                    Some(Confirmation::Confirmed { ratio }) => format!("; {:.3} on a second device", ratio.median),
+                    _ => String::new(),
+                };
+                format!("{:.3} ({:.3} to {:.3}{disputed}{of}{second})", ratio.median, ratio.low, ratio.high)
             }
             (_, None) => "unknown: too few pairs".into(),
         }
@@ -59,6 +90,7 @@ impl BaselineReport {
         if let Verdict::Unknown(why) = &self.rating.verdict {
             all.push(format!("not compared with expected values: {why}"));
         }
+        all.extend(self.unconfirmed().map(|why| format!("unconfirmed: {why}")));
         if self.rating.waited {
             all.push("its device time includes time of the host, because it waits for the device".into());
         }
@@ -132,8 +164,11 @@ mod tests {
             waited: false,
             of_calls: false,
             converted: [].into(),
+            device: "a".into(),
+            is_unusual: false,
+            confirmation: None,
         };
-        BaselineReport { shape: "big".into(), baseline: "eager".into(), variant: "A=1".into(), rating }
+        BaselineReport::new("big".into(), "eager".into(), "A=1".into(), rating)
     }
 
     fn told(one: BaselineReport) -> String {
@@ -163,5 +198,19 @@ mod tests {
         let waits = told(waits);
         assert!(waits.contains("includes time of the host") && waits.contains("gives `y` as int64"), "{waits}");
         assert!(told(rated(Verdict::Pass, None)).contains("too few pairs"));
+    }
+
+    #[test]
+    fn a_speed_up_that_needs_a_second_device_says_what_it_found() {
+        let mut unusual = rated(Verdict::Pass, Some(5.0));
+        unusual.rating.is_unusual = true;
+        let BaselineReport { shape, baseline, variant, rating, .. } = unusual;
+        let mut alone = BaselineReport::new(shape, baseline, variant, rating);
+        assert!(told(alone.clone()).contains("unconfirmed: no second device has measured it"), "{}", told(alone));
+        let ratio = Ratio { median: 5.1, low: 5.0, high: 5.2, disputed: false };
+        alone.confirmation = Some(Confirmation::Confirmed { ratio });
+        assert_eq!(alone.unconfirmed(), None);
+        let said = told(alone);
+        assert!(said.contains("5.000 (4.990 to 5.010; 5.100 on a second device)"), "{said}");
     }
 }

@@ -17,7 +17,7 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
 use super::document::{KernelReport, PackageReport, Report, TargetReport};
-use super::score::{against, candidate, correct, ends, factor, share, standing};
+use super::score::{against, candidate, correct, ends, factor, share, standing, unconfirmed};
 use kforge_numerics::measure::score::{Form, Scored, Suite, suite};
 use kforge_types::record::{FindingKind, Verdict};
 
@@ -103,6 +103,9 @@ pub struct TaskScore {
     /// Why a part of it is unknown, if so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
+    /// The speed-ups that stand as unconfirmed, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfirmed: Vec<String>,
 }
 
 /// There is no kernel of a task.
@@ -180,12 +183,12 @@ fn task_score(
     if compiled.is_none() && !target.shapes.is_empty() {
         unknown.push("whether it compiled: what ended it may have come before its first call".to_string());
     }
-    let (correct, speedup, interval) = match &target.basis {
+    let (correct, speedup, interval, open) = match &target.basis {
         Some(basis) => {
             let against = against(package, kernel, target, &basis.declared, baseline);
             let found = candidate(package, kernel, target, against, Form::Speedup);
             unknown.extend(found.unknown);
-            (found.correct, found.speedup, found.interval)
+            (found.correct, found.speedup, found.interval, unconfirmed(&found.shapes).collect())
         }
         None => {
             let correct = correct(target);
@@ -194,7 +197,7 @@ fn task_score(
                 Some(true) => unknown.push("it has no times on this target".into()),
                 Some(false) => {}
             }
-            (correct, None, None)
+            (correct, None, None, vec![])
         }
     };
     TaskScore {
@@ -209,6 +212,7 @@ fn task_score(
         speedup,
         interval,
         unknown,
+        unconfirmed: open,
     }
 }
 
@@ -292,6 +296,9 @@ pub fn text(of: &KernelBenchScores) -> String {
         for why in &one.unknown {
             let _ = writeln!(out, "    {OPEN}unknown{OPEN:#}: {why}");
         }
+        for line in &one.unconfirmed {
+            let _ = writeln!(out, "    {OPEN}{line}{OPEN:#}");
+        }
     }
     if let Some(line) = left_out(of) {
         let _ = writeln!(out, "{line}");
@@ -334,7 +341,7 @@ pub fn markdown(of: &KernelBenchScores) -> String {
             correct.into(),
             factor(one.speedup),
             ends(one.interval).trim_start().to_string(),
-            one.unknown.join("; "),
+            one.unknown.iter().chain(&one.unconfirmed).cloned().collect::<Vec<_>>().join("; "),
         ];
         let _ = writeln!(out, "| {} |", cells.map(|c| c.replace('|', "\\|").replace('\n', " ")).join(" | "));
     }

@@ -96,6 +96,9 @@ pub struct ShapeSpeedup {
     /// nothing of what differs from one session to another. None if a median has no interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<(f64, f64)>,
+    /// Why the speedup stands as unconfirmed: it is so large that a second device has to confirm it, and none has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unconfirmed: Option<String>,
 }
 
 /// A baseline for one candidate.
@@ -294,7 +297,8 @@ pub(super) fn candidate(
                 }
                 let interval = interval(target, (base, base_variant), &time.shape, variant, hot);
                 let (shape, variant) = (time.shape.clone(), variant.to_string());
-                shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: baseline_ns / ns, interval });
+                let speedup = baseline_ns / ns;
+                shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup, interval, unconfirmed: None });
             }
             if shapes.is_empty() && correct != Some(false) {
                 unknown.push("no bench shape has a valid time of both".into());
@@ -358,7 +362,8 @@ fn beside(target: &TargetReport, name: &str, unknown: &mut Vec<String>) -> Vec<S
         if let (Some(ratio), Some(ns), Some(baseline_ns)) = (rating.ratio, rating.champion_ns, of_baseline) {
             let (shape, variant) = (found.shape.clone(), found.variant.clone());
             let interval = Some((ratio.low, ratio.high));
-            shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: ratio.median, interval });
+            let unconfirmed = found.unconfirmed().map(str::to_string);
+            shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: ratio.median, interval, unconfirmed });
         }
     }
     shapes
@@ -500,12 +505,21 @@ pub fn text(scores: &Scores) -> String {
                 at.speedup,
                 variant(&at.variant)
             );
+            if let Some(why) = &at.unconfirmed {
+                let _ = writeln!(out, "      {OPEN}unconfirmed{OPEN:#}: {why}");
+            }
         }
         for why in &of.unknown {
             let _ = writeln!(out, "    {OPEN}unknown{OPEN:#}: {why}");
         }
     }
     out
+}
+
+/// What stands as unconfirmed, one line for each shape.
+pub(super) fn unconfirmed(shapes: &[ShapeSpeedup]) -> impl Iterator<Item = String> + '_ {
+    let line = |at: &ShapeSpeedup| Some(format!("unconfirmed at {}: {}", at.shape, at.unconfirmed.as_ref()?));
+    shapes.iter().filter_map(line)
 }
 
 /// The scores as markdown.
@@ -527,7 +541,7 @@ pub fn markdown(scores: &Scores) -> String {
             factor(of.speedup),
             ends(of.interval).trim_start().to_string(),
             shown(&of.score),
-            of.unknown.join("; "),
+            of.unknown.iter().cloned().chain(unconfirmed(&of.shapes)).collect::<Vec<_>>().join("; "),
         ];
         let _ = writeln!(out, "| {} |", cells.map(|c| c.replace('|', "\\|").replace('\n', " ")).join(" | "));
     }

@@ -4,8 +4,9 @@ use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
 use kforge_numerics::measure::judge::judge;
 use kforge_numerics::measure::orders::Comparison;
+use kforge_numerics::measure::second_device::confirmation;
 use kforge_numerics::measure::stats::median;
-use kforge_types::record::kind::baseline::documents::{BaselineObserved, RateParams, Rating, Ratio};
+use kforge_types::record::kind::baseline::documents::{BaselineObserved, Confirmation, RateParams, Rating, Ratio};
 use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::params::Indecision;
 use kforge_types::record::{Unknown, Verdict};
@@ -25,8 +26,13 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let mut rating = rating(&params, io::required(job, "observation")?, io::document(job, "calibration")?);
     let champion: Option<CallsObserved> = io::document(job, "champion")?;
     beside(&mut rating, champion.as_ref(), &params);
+    rating.is_unusual = params.confirm_above.zip(rating.ratio).is_some_and(|(above, ratio)| exceeds(ratio, above));
+    if let Some(first) = io::document::<Rating>(job, "first")? {
+        rating.confirmation = Some(confirmation(&first, &rating));
+    }
     let summary = match (&rating.verdict, rating.ratio) {
         (Verdict::Fail(why), _) => format!("wrong: {why}"),
+        _ if rating.confirmation.is_some() => confirmed(&rating),
         (_, Some(ratio)) if rating.of_calls => format!("{:.3} times the champion's call time", ratio.median),
         (_, Some(ratio)) => format!("{:.3} times the champion's device time", ratio.median),
         (Verdict::Unknown(why), None) => why.to_string(),
@@ -39,6 +45,20 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         ran.notes.push(io::note(Severity::Warning, WRONG, text));
     }
     Ok(ran)
+}
+
+/// Whether a ratio exceeds a factor, in the three decimals that reports show.
+fn exceeds(ratio: Ratio, factor: f64) -> bool {
+    (1000.0 * ratio.median).round() > (1000.0 * factor).round()
+}
+
+/// What the summary says of a second device.
+fn confirmed(rating: &Rating) -> String {
+    match &rating.confirmation {
+        Some(Confirmation::Confirmed { ratio }) => format!("confirmed: {:.3} on a second device", ratio.median),
+        Some(Confirmation::Unconfirmed { why, .. }) => format!("unconfirmed: {why}"),
+        None => String::new(),
+    }
 }
 
 /// Takes away what calls of the champion beside the baseline show to be of a wrong one.
@@ -84,6 +104,9 @@ fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indec
         runs: seen.runs,
         versions: seen.versions,
         converted: seen.converted,
+        device: seen.device,
+        is_unusual: false,
+        confirmation: None,
     }
 }
 
@@ -109,11 +132,12 @@ mod tests {
             call_ns: vec![9000.0, 9100.0, 9200.0],
             waited: 0,
             of_calls: false,
+            device: "a".into(),
         }
     }
 
     fn rated(seen: BaselineObserved) -> Rating {
-        let params = RateParams { tolerance: [].into(), absent: None };
+        let params = RateParams { tolerance: [].into(), absent: None, confirm_above: None };
         rating(&params, seen, Some(Indecision { why: None }))
     }
 
@@ -140,7 +164,7 @@ mod tests {
 
     #[test]
     fn beside_a_champion_in_pytorch_that_is_wrong_there_is_no_ratio() {
-        let params = RateParams { tolerance: [].into(), absent: None };
+        let params = RateParams { tolerance: [].into(), absent: None, confirm_above: None };
         let mut right = rated(BaselineObserved { of_calls: true, ..seen(1.5) });
         let calls = CallsObserved::begun(seen(1.5).compared);
         beside(&mut right, Some(&calls), &params);
@@ -157,7 +181,11 @@ mod tests {
 
     #[test]
     fn what_was_not_compared_is_unknown_and_still_timed() {
-        let params = RateParams { tolerance: [].into(), absent: Some(Unknown::TooLarge("1e15 operations".into())) };
+        let params = RateParams {
+            tolerance: [].into(),
+            absent: Some(Unknown::TooLarge("1e15 operations".into())),
+            confirm_above: None,
+        };
         let uncompared = || {
             let compared = VerifyObservation::begun(false, 1, "device".into());
             BaselineObserved { compared, ..seen(0.5) }
@@ -168,6 +196,12 @@ mod tests {
         raised.compared.findings.push(Finding::new(FindingKind::Exited, "`f.py::g` raised ValueError"));
         let found = rating(&params, raised, None);
         assert!(matches!(found.verdict, Verdict::Fail(_)) && found.ratio.is_none());
+    }
+
+    #[test]
+    fn a_ratio_exceeds_a_factor_if_reports_show_that_it_does() {
+        let of = |median: f64| exceeds(Ratio { median, low: median, high: median, disputed: false }, 3.0);
+        assert_eq!([2.9, 3.0, 3.0f64.ln().exp(), 3.0004, 3.0006].map(of), [false, false, false, false, true]);
     }
 
     #[test]

@@ -300,9 +300,21 @@ pub enum Error {
         /// Its version.
         version: String,
     },
+    /// pip resolves requirements to nothing that was missing.
+    #[error("pip resolves nothing for {}", .0.join(", "))]
+    NothingAdded(Vec<String>),
+    /// The PyTorch of a package index is built without CUDA.
+    #[error(
+        "PyTorch {version} of the package index is built without CUDA: configure pip with an index that has one with CUDA and run `kforge update`, or state \
+         `toolchain.torch` without `cuda = true`"
+    )]
+    TorchWithoutCuda {
+        /// Its version.
+        version: String,
+    },
     /// A Python has no PyTorch.
     #[error(
-        "PyTorch is missing for `{0}`: install it with `{0} -m pip install torch` (3 GB), or set `toolchain.torch` to a release such as \"2.9\": kforge downloads its part for processors (0.5 GB)",
+        "PyTorch is missing for `{0}`: install it with `{0} -m pip install torch` (3 GB), or set `toolchain.torch` to a release such as \"2.9\": kforge downloads its part for processors (0.5 GB), or all of it with `{{ release = \"2.9\", cuda = true }}`",
         .python.display()
     )]
     NoTorch {

@@ -4,12 +4,14 @@
 //! pip's report states hashes but no sizes. A `HEAD` request queries the sizes. If an index returns none (credentials, a mirror without lengths), kforge
 //! downloads the wheel to measure its size.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::json;
 
 use super::Error;
 use super::pip_failure::PipFailure;
@@ -64,6 +66,33 @@ def size(url):
 print(json.dumps([size(url) for url in json.load(sys.stdin)]))
 "#;
 
+/// Reads resolved projects with their requirements (JSON), and a version of Python other than the one that runs pip. pip evaluates the conditions of requirements
+/// (`setuptools; python_version >= "3.12"`) for the Python that runs it. Prints the requirements that are missing for the other version, and the projects that
+/// it does not need.
+const OTHER_PYTHON: &str = r#"
+import json, sys
+from pip._vendor.packaging.requirements import Requirement
+from pip._vendor.packaging.utils import canonicalize_name
+asked = json.load(sys.stdin)
+there = {"python_version": asked["python"], "python_full_version": asked["python"] + ".0"}
+resolved = {canonicalize_name(name): [Requirement(text) for text in requires] for name, requires in asked["resolved"]}
+extras, missing, todo = {}, set(), [Requirement(text) for text in asked["requirements"]]
+while todo:
+    wanted = todo.pop()
+    name = canonicalize_name(wanted.name)
+    if name not in resolved:
+        wanted.marker = None
+        missing.add(str(wanted))
+        continue
+    if name in extras and wanted.extras <= extras[name]:
+        continue
+    extras[name] = extras.get(name, {""}) | wanted.extras
+    for needed in resolved[name]:
+        if needed.marker is None or any(needed.marker.evaluate({**there, "extra": extra}) for extra in extras[name]):
+            todo.append(needed)
+print(json.dumps({"missing": sorted(missing), "superfluous": sorted(set(resolved) - set(extras))}))
+"#;
+
 /// A Python that has pip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pip {
@@ -91,6 +120,15 @@ struct Item {
 struct Metadata {
     name: String,
     version: String,
+    #[serde(default)]
+    requires_dist: Vec<String>,
+}
+
+/// What differs between the Python that runs pip and another one.
+#[derive(Deserialize)]
+struct OtherPython {
+    missing: Vec<String>,
+    superfluous: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -157,22 +195,75 @@ impl Pip {
 
     fn resolved(&self, requirements: &[String], python: Option<&str>) -> Result<Vec<LockedWheel>, Error> {
         let cannot = |why: Error| Error::Resolve { requirements: requirements.to_vec(), why: Box::new(why) };
+        // pip asks for a folder where it would install for another Python. It makes none in a dry run.
+        let other = python.into_iter().flat_map(|python| ["--python-version", python, "--target", "unused"]);
+        let args: Vec<&str> = ["--no-deps"].into_iter().chain(other).collect();
+        self.report(requirements, &args).and_then(|items| self.wheels(&items)).map_err(cannot)
+    }
+
+    /// Resolves a requirement, with everything that it requires, to the wheels that pip would install today for a version of Python (`3.13`).
+    ///
+    /// # Errors
+    /// Those of [`Pip::resolve`].
+    pub fn resolve_closure_for(&self, requirement: &str, python: &str) -> Result<Vec<LockedWheel>, Error> {
+        let requirements = [requirement.to_string()];
+        let cannot = |why: Error| Error::Resolve { requirements: requirements.to_vec(), why: Box::new(why) };
+        self.closure_for(&requirements, python).map_err(cannot)
+    }
+
+    fn closure_for(&self, requirements: &[String], python: &str) -> Result<Vec<LockedWheel>, Error> {
+        let other = ["--python-version", python, "--target", "unused"];
+        let mut items = self.report(requirements, &other)?;
+        let superfluous = loop {
+            let resolved: Vec<(&str, &[String])> =
+                items.iter().map(|i| (i.metadata.name.as_str(), &i.metadata.requires_dist[..])).collect();
+            let question = json!({ "python": python, "requirements": requirements, "resolved": resolved });
+            let answer = self.ask(&["-c", OTHER_PYTHON], &question.to_string())?;
+            let answer: OtherPython = serde_json::from_str(answer.out.trim())
+                .map_err(|source| Error::NoReport { version: self.version.clone(), source })?;
+            if answer.missing.is_empty() {
+                break answer.superfluous;
+            }
+            // What is resolved stays as it is.
+            let mut file = tempfile::NamedTempFile::new().map_err(Error::Temporary)?;
+            for Item { metadata, .. } in &items {
+                writeln!(file, "{}=={}", metadata.name, metadata.version).map_err(Error::Temporary)?;
+            }
+            let constraints = file.path().to_string_lossy().into_owned();
+            let args = [&["--constraint", &constraints][..], &other].concat();
+            let known: BTreeSet<String> = items.iter().map(|item| normalised(&item.metadata.name)).collect();
+            let added = self.report(&answer.missing, &args)?.into_iter();
+            let added: Vec<Item> = added.filter(|item| !known.contains(&normalised(&item.metadata.name))).collect();
+            if added.is_empty() {
+                return Err(Error::NothingAdded(answer.missing));
+            }
+            items.extend(added);
+        };
+        items.retain(|item| !superfluous.contains(&normalised(&item.metadata.name)));
+        self.wheels(&items)
+    }
+
+    /// What pip would install.
+    fn report(&self, requirements: &[String], more: &[&str]) -> Result<Vec<Item>, Error> {
         let mut args: Vec<&str> =
-            "-m pip install --dry-run --ignore-installed --no-deps --only-binary=:all: --quiet --no-input --report -"
+            "-m pip install --dry-run --ignore-installed --only-binary=:all: --quiet --no-input --report -"
                 .split(' ')
                 .collect();
-        // pip asks for a folder where it would install for another Python. It makes none in a dry run.
-        args.extend(python.into_iter().flat_map(|python| ["--python-version", python, "--target", "unused"]));
+        args.extend(more);
         args.extend(requirements.iter().map(String::as_str));
-        let said = self.ask(&args, "").map_err(cannot)?;
+        let said = self.ask(&args, "")?;
         let report: Report = serde_json::from_str(&said.out)
-            .map_err(|source| cannot(Error::NoReport { version: self.version.clone(), source }))?;
-        let urls: Vec<&str> = report.install.iter().map(|i| i.download_info.url.as_str()).collect();
-        let question = serde_json::to_string(&urls).map_err(|e| cannot(Error::Sizes(e)))?;
-        let answer = self.ask(&["-c", SIZES], &question).map_err(cannot)?;
-        let sizes: Vec<Option<u64>> = serde_json::from_str(answer.out.trim()).map_err(|e| cannot(Error::Sizes(e)))?;
-        let wheels = report.install.iter().zip(sizes).map(|(item, size)| self.locked(item, size));
-        wheels.collect::<Result<_, _>>().map_err(cannot)
+            .map_err(|source| Error::NoReport { version: self.version.clone(), source })?;
+        Ok(report.install)
+    }
+
+    /// The wheels with their digests and sizes.
+    fn wheels(&self, items: &[Item]) -> Result<Vec<LockedWheel>, Error> {
+        let urls: Vec<&str> = items.iter().map(|i| i.download_info.url.as_str()).collect();
+        let question = serde_json::to_string(&urls).map_err(Error::Sizes)?;
+        let answer = self.ask(&["-c", SIZES], &question)?;
+        let sizes: Vec<Option<u64>> = serde_json::from_str(answer.out.trim()).map_err(Error::Sizes)?;
+        items.iter().zip(sizes).map(|(item, size)| self.locked(item, size)).collect()
     }
 
     fn locked(&self, item: &Item, size: Option<u64>) -> Result<LockedWheel, Error> {

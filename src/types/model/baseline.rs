@@ -63,7 +63,12 @@ pub struct Baseline {
     pub source: Option<(String, String)>,
     /// The operator that it is for, if stated.
     pub operator: Option<Text>,
+    /// The speed-up over it above which a second device has to confirm it.
+    pub confirm_above: f64,
 }
+
+/// [`Baseline::confirm_above`] by default. Speed-ups beyond it are rare in honest kernels and usual in faults of a measurement (docs/design.md, section 7).
+pub const CONFIRM_ABOVE: f64 = 3.0;
 
 /// The operands of a product of matrices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -128,8 +128,28 @@ pub enum CudaSpec {
 pub enum TorchSpec {
     /// The one that the Python of this machine imports.
     System,
-    /// Wheels of this release: `2.9`, or `2.9.1`. Only what runs on the processor.
-    Release(String),
+    /// Wheels of a release.
+    Release {
+        /// The release: `2.9`, or `2.9.1`.
+        release: String,
+        /// Whether the libraries of CUDA and the Triton that it requires are installed, too. Otherwise, only what runs on the processor is.
+        cuda: bool,
+    },
+}
+
+impl TorchSpec {
+    /// What a release is called in messages.
+    pub fn described(release: &str, cuda: bool) -> String {
+        if cuda { format!("{release} with CUDA") } else { release.to_string() }
+    }
+
+    /// Why nothing runs on a GPU where only the part of a release for processors is installed, and what to state.
+    pub fn only_processors(release: &str) -> String {
+        format!(
+            "`toolchain.torch = \"{release}\"` installs only the part of PyTorch for processors: for a GPU, state \
+             `toolchain.torch = {{ release = \"{release}\", cuda = true }}`, or `toolchain.torch = \"system\"` for the PyTorch of this machine"
+        )
+    }
 }
 
 /// The compilers a package asks for.
@@ -139,7 +159,7 @@ pub struct ToolchainSpec {
     pub cuda: Option<CudaSpec>,
     /// The release of Triton: `3.9`.
     pub triton: Option<String>,
-    /// The PyTorch of references. By default that of the system.
+    /// The PyTorch of references and of kernels in PyTorch. By default that of the system.
     pub torch: Option<TorchSpec>,
 }
 

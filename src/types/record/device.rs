@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::DeviceClass;
+use kforge_foundation::base::Digest;
 
 /// A device of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,11 @@ pub struct Device {
 /// The devices of this machine, in the order of the driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Devices(pub Vec<Device>);
+
+/// Names a device in observations, which others read: 16 hexadecimal digits of a digest of its UUID. Equal names mean one device.
+pub fn device_id(uuid: &str) -> String {
+    Digest::of(uuid.as_bytes()).hex()[..16].to_string()
+}
 
 /// UUIDs of devices of one class, in the order of the driver: a step may run on any of them.
 pub type Uuids = Arc<[String]>;

@@ -186,6 +186,9 @@ pub struct BaselineRule {
     /// Nanoseconds of host time of a call until the device has done its work.
     #[serde(default)]
     pub call_ns: f64,
+    /// Factors for the nanoseconds of device time, by the UUID of the device; 1 for devices that are not listed.
+    #[serde(default)]
+    pub on: BTreeMap<String, f64>,
     /// The error of the first element of every output.
     #[serde(default)]
     pub error: f64,

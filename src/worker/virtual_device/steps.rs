@@ -16,6 +16,7 @@ use kforge_numerics::measure::implausible::{Freshness, OnFresh, below_floor, fre
 use kforge_numerics::measure::sampling::{self, Side};
 use kforge_numerics::reference::fresh;
 use kforge_types::model::{Metric, Role, Tensor};
+use kforge_types::record::device::device_id;
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, BaselineParams, Callee};
 use kforge_types::record::kind::calls::documents::{CallsObserved, LaunchedKernel, LaunchedKernels};
 use kforge_types::record::params::{PairsParams, VerifyParams};
@@ -403,7 +404,8 @@ pub(crate) fn baseline(task: &Task) -> Response {
         }
         let champion = at.behaviour(&params.champion)?;
         let text = called(&params, &at.provenance.device.product);
-        let rule = at.scenario.baseline(&text).map_err(failed)?.clone();
+        let mut rule = at.scenario.baseline(&text).map_err(failed)?.clone();
+        rule.ns *= task.device.as_ref().and_then(|uuid| rule.on.get(uuid)).copied().unwrap_or(1.0);
         let device = at.provenance.device.to_string();
         let mut seen = BaselineObserved {
             runs: params.runs(),
@@ -416,6 +418,7 @@ pub(crate) fn baseline(task: &Task) -> Response {
             call_ns: vec![],
             waited: 0,
             of_calls,
+            device: task.device.as_deref().map(device_id).unwrap_or_default(),
         };
         if let Some(raised) = &rule.raises {
             seen.versions.clear();

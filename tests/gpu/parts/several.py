@@ -1,9 +1,13 @@
-"""Several GPUs: the space of tests/gpu/tuner on all of them and on one alone. All are used, the same variants are right, the champion is as fast, and it is known sooner."""
+"""Several GPUs: the space of tests/gpu/tuner on all of them and on one alone. All are used, the same variants are right, the champion is as fast, and it is known sooner.
+A large speed-up over a baseline is measured again on another GPU, and stands as unconfirmed where there is none. KFORGE_TEST_PYTHON names the Python that has torch.
+"""
 
+import os
 import subprocess
 import threading
 
 from . import tuner
+from .lab import ROOT
 
 # What a process that uses a device takes of its memory at the least: MiB.
 CONTEXT = 200
@@ -16,6 +20,7 @@ def several(lab, quick):
         return
     all_of, used = on(lab, quick, "all", gpus)
     alone, alone_used = on(lab, quick, "one", gpus[:1])
+    confirmed(lab, gpus)
     lab.figures["several"] = {"gpus": len(gpus), "used": len(used), "all": all_of, "one": alone}
     lab.row("several", "all are used, and no other", used == set(gpus) and alone_used == set(gpus[:1]), f"{len(used)} of {len(gpus)}; when one may be used: {len(alone_used)}")
     compared(lab, all_of, alone)
@@ -63,3 +68,43 @@ def memory():
     words = ["nvidia-smi", "--query-gpu=uuid,memory.used", "--format=csv,noheader,nounits"]
     asked = subprocess.run(words, capture_output=True, text=True, check=True)
     return {gpu: int(taken) for gpu, taken in (line.split(", ") for line in asked.stdout.splitlines())}
+
+
+# PyTorch in place of `rms_norm` of examples/quickstart, many times as slow.
+SLOW = """
+import torch
+
+
+def slow(x, w, eps):
+    for _ in range(4):
+        y = x * torch.rsqrt((x * x).mean(-1, keepdim=True) + eps) * w
+    return y
+"""
+
+
+def confirmed(lab, gpus):
+    """What a second GPU says of a large speed-up, and what is said without one."""
+    python = os.environ.get("KFORGE_TEST_PYTHON", "python3")
+    found = subprocess.run([python, "-c", "import sys, torch; assert torch.cuda.is_available(); print(sys.executable)"], capture_output=True, text=True, check=False)
+    if found.returncode:
+        lab.row("several", "a second GPU confirms a large speed-up", None, f"{python} has no torch with CUDA")
+        return
+    for name, some in (("both", gpus), ("one", gpus[:1])):
+        folder = lab.copy(f"second-{name}", ROOT / "examples/quickstart")
+        manifest = folder / "kernel.toml"
+        manifest.write_text(manifest.read_text() + '\n[baseline.slow]\nsource = "slow.py::slow"\n')
+        (folder / "slow.py").write_text(SLOW)
+        more = {"KFORGE_HOME": str(lab.home(f"second-{name}")), "CUDA_VISIBLE_DEVICES": ",".join(some), "KFORGE_TOOLCHAIN_PYTHON": found.stdout.strip()}
+        done, steps = lab.build(folder, **more)
+        all_of = [one for _, target in lab.targets(folder) for one in target.get("baselines", [])]
+        lab.figures[f"second-{name}"] = all_of
+        said = [step.summary for step in steps if step.kind == "rate"]
+        large = [one for one in all_of if one["rating"].get("is_unusual")]
+        answers = [one.get("confirmation", {}) for one in large]
+        if name == "one":
+            why = [answer.get("unconfirmed", {}).get("why", "") for answer in answers]
+            lab.row("several", "with one GPU a large speed-up stands as unconfirmed", bool(why) and all(text.startswith("no second ") for text in why), f"{why}; exit {done.code}; {said}")
+            continue
+        both = [(one["rating"]["ratio"]["median"], one["confirmation"].get("confirmed", {}).get("ratio", {}).get("median")) for one in large]
+        alike = bool(both) and all(second and abs(second / first - 1) <= 0.1 for first, second in both)
+        lab.row("several", "a second GPU confirms a large speed-up", alike, f"{both}; exit {done.code}; {said}")

@@ -7,9 +7,10 @@ use crate::event::{Event, Resolving};
 use crate::import::ImportError;
 use crate::session::tools::{NoTorch, install_torch};
 use crate::{Error, Session};
+use kforge_project::toolchain::torch::TorchWheels;
 use kforge_project::toolchain::{self, Pip, Python};
 use kforge_project::workspace::join::EnclosingWorkspace;
-use kforge_project::workspace::lockfile::{LockedWheel, Lockfile};
+use kforge_project::workspace::lockfile::Lockfile;
 
 /// A PyTorch, and the Python that imports it.
 pub(in crate::import) struct TorchHere {
@@ -30,10 +31,10 @@ impl TorchHere {
             return Ok(TorchHere { python, places });
         };
         let wheels = wheels(session, release, output)?;
-        let wheels = toolchain::torch::wheels_for(&wheels, &python).map_err(Error::Toolchain)?;
+        let set = wheels.for_python(&python).map_err(Error::Toolchain)?;
         let (toolchains, offline) = (session.home()?.toolchains(), session.offline());
         let environment = session.environment.all();
-        let folder = install_torch((&wheels, &python), &toolchains, offline, environment, &session.reporter)?;
+        let folder = install_torch((&set, &python), &toolchains, offline, environment, &session.reporter)?;
         Ok(TorchHere { python, places: toolchain::torch::places(&folder) })
     }
 }
@@ -45,16 +46,15 @@ pub(in crate::import) fn is_release(text: &str) -> bool {
     numbers && (2..=3).contains(&parts.len()) && parts[0] == "2"
 }
 
-fn wheels(session: &Session, release: &str, output: &Path) -> Result<Vec<LockedWheel>, Error> {
+fn wheels(session: &Session, release: &str, output: &Path) -> Result<TorchWheels, Error> {
     if !is_release(release) {
         return Err(ImportError::TorchRelease(release.into()).into());
     }
-    let name = toolchain::torch::lock_name(release);
     let root =
         EnclosingWorkspace::find(&output.join("task")).and_then(|around| around.manifest.parent().map(PathBuf::from));
     for folder in root.iter().map(PathBuf::as_path).chain([output, session.cwd.as_path()]) {
-        if let Some(wheels) = Lockfile::read(folder)?.wheels.get(&name) {
-            return Ok(wheels.clone());
+        if let Some(wheels) = TorchWheels::locked(&Lockfile::read(folder)?.wheels, release, false) {
+            return Ok(wheels);
         }
     }
     if session.offline() {
@@ -62,7 +62,7 @@ fn wheels(session: &Session, release: &str, output: &Path) -> Result<Vec<LockedW
     }
     session.reporter.event(&Event::Resolving(Resolving::Torch(release)));
     let pip = Pip::find(None, session.environment.all()).map_err(Error::Toolchain)?;
-    toolchain::torch::resolve(release, &pip).map_err(Error::Toolchain)
+    TorchWheels::resolve(release, false, &pip).map_err(Error::Toolchain)
 }
 
 #[cfg(test)]

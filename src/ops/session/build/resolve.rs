@@ -13,7 +13,8 @@ use crate::Error;
 use crate::error::Locked;
 use crate::event::{Event, Resolving, Warning};
 use kforge_pipeline::plan::Selection;
-use kforge_project::toolchain::{Cuda, Pip, cuda, torch, triton};
+use kforge_project::toolchain::torch::TorchWheels;
+use kforge_project::toolchain::{Cuda, Pip, cuda, triton};
 use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model;
 
@@ -146,24 +147,24 @@ impl Session {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
         for member in packages.members.iter().filter(|member| needs::needs_torch(&member.package)) {
-            let release = match &member.package.toolchain.torch {
+            let (release, with_cuda) = match &member.package.toolchain.torch {
                 None | Some(model::TorchSpec::System) => {
                     out.insert(member.package.name.clone(), Ok(TorchRequest::System));
                     continue;
                 }
-                Some(model::TorchSpec::Release(release)) => release,
+                Some(model::TorchSpec::Release { release, cuda }) => (release, *cuda),
             };
-            let name = torch::lock_name(release);
-            let found = match lock.wheels.get(&name) {
-                Some(wheels) => Ok(wheels.clone()),
-                None if self.offline() || !asked.write => Err(NoTorch::NotLocked(release.clone())),
-                None if self.options.locked => return Err(Error::LockfileLacks(Locked::Torch(release.clone()))),
+            let named = model::TorchSpec::described(release, with_cuda);
+            let found = match TorchWheels::locked(&lock.wheels, release, with_cuda) {
+                Some(wheels) => Ok(wheels),
+                None if self.offline() || !asked.write => Err(NoTorch::NotLocked(named)),
+                None if self.options.locked => return Err(Error::LockfileLacks(Locked::Torch(named))),
                 None => {
-                    self.reporter.event(&Event::Resolving(Resolving::Torch(release)));
+                    self.reporter.event(&Event::Resolving(Resolving::Torch(&named)));
                     let pip = Pip::find(None, self.environment.all());
-                    let resolved = pip.and_then(|pip| torch::resolve(release, &pip));
+                    let resolved = pip.and_then(|pip| TorchWheels::resolve(release, with_cuda, &pip));
                     match &resolved {
-                        Ok(wheels) => drop(lock.wheels.insert(name, wheels.clone())),
+                        Ok(wheels) => wheels.lock(release, &mut lock.wheels),
                         Err(why) => {
                             self.reporter.event(&Event::Diagnostic(&tools::refusal(&why.to_string())));
                             *refused = true;
@@ -172,7 +173,8 @@ impl Session {
                     resolved.map_err(NoTorch::from)
                 }
             };
-            out.insert(member.package.name.clone(), found.map(TorchRequest::Wheels));
+            let found = found.map(|wheels| TorchRequest::Release(release.clone(), wheels));
+            out.insert(member.package.name.clone(), found);
         }
         if lock != opened.workspace.lock {
             lock.write(&opened.workspace.root, self.options.locked)?;

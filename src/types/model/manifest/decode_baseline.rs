@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::read::Reader;
 use crate::model::Text;
-use crate::model::baseline::{Baseline, How};
+use crate::model::baseline::{Baseline, CONFIRM_ABOVE, How};
 
 /// The name by which `kforge report --baseline` means the variant declared first.
 const DECLARED: &str = "declared";
@@ -55,6 +55,7 @@ impl Reader<'_> {
             Some(text) => Some(self.function(text, &[".py"])?),
             None => None,
         };
+        let confirm_above = self.confirm_above(table);
         Some(Baseline {
             name: name.value,
             place: name.place,
@@ -62,6 +63,20 @@ impl Reader<'_> {
             mode: mode.map(|mode| mode.value),
             source: function,
             operator: self.text(table, "operator"),
+            confirm_above,
         })
+    }
+
+    /// The speed-up above which a second device has to confirm it.
+    fn confirm_above(&mut self, table: &DeTable<'_>) -> f64 {
+        match self.number(table, "confirm_above") {
+            None => CONFIRM_ABOVE,
+            Some((factor, _)) if factor.is_finite() && factor >= 1.0 => factor,
+            Some((_, span)) => {
+                let message = "`confirm_above` is not a speed-up".to_string();
+                self.wrong("manifest.value", message, span, "a number of 1 or more: how many times as fast");
+                CONFIRM_ABOVE
+            }
+        }
     }
 }

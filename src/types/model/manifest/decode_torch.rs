@@ -117,16 +117,41 @@ impl Reader<'_> {
         if let Some(inherited) = self.only_inherited("toolchain.torch", value) {
             return Some(inherited);
         }
-        let text = self.string(value)?;
-        if text.value == "system" {
-            return Some(Inheritable::Value(TorchSpec::System));
-        }
+        let (text, cuda) = match value.get_ref().as_table() {
+            Some(inner) => match self.text(inner, "release") {
+                Some(release) => {
+                    let cuda = inner.get("cuda").and_then(|value| value.get_ref().as_bool());
+                    (release, cuda.unwrap_or(false))
+                }
+                None => {
+                    self.wrong(
+                        "manifest.missing-key",
+                        "`toolchain.torch` lacks `release`".into(),
+                        value.span(),
+                        "`{ release = \"2.9\", cuda = true }`, a version, or `system`",
+                    );
+                    return None;
+                }
+            },
+            None => {
+                let text = self.string(value)?;
+                if text.value == "system" {
+                    return Some(Inheritable::Value(TorchSpec::System));
+                }
+                (text, false)
+            }
+        };
         if numbers(&text.value).is_none_or(|n| n.len() < 2 || n.len() > 3 || n[0] != 2) {
             let error = text.place.error("manifest.version", format!("`{text}` is not a version of PyTorch"));
-            let error = error.expected("a version such as `2.9` or `2.9.1`, or `system`");
-            self.found.push(error.suggest(&text.value, ["system"]));
+            let error = match value.get_ref().as_table() {
+                Some(_) => error.expected("a version such as `2.9` or `2.9.1`"),
+                None => {
+                    error.expected("a version such as `2.9` or `2.9.1`, or `system`").suggest(&text.value, ["system"])
+                }
+            };
+            self.found.push(error);
             return None;
         }
-        Some(Inheritable::Value(TorchSpec::Release(text.value)))
+        Some(Inheritable::Value(TorchSpec::Release { release: text.value, cuda }))
     }
 }

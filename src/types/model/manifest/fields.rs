@@ -1,19 +1,19 @@
 //! The keys of `kernel.toml`, table by table. Knows names, kinds and one line of meaning each; values are checked where they are decoded.
 
+use super::baseline_fields::BASELINE;
 use super::policy_fields::POLICY;
 use super::spec::{Field, Spec, Ty, Vocabulary, opt, req};
 use crate::model::Pattern;
 use crate::model::agent::Scope;
-use crate::model::baseline::{How, MODES};
 use crate::model::target::LANGUAGES;
 
 const STR: Ty = Ty::Str("a string");
 const GLOB: Ty = Ty::Str("a path or glob");
-const NAME: Ty = Ty::Str("a name");
+pub(super) const NAME: Ty = Ty::Str("a name");
 const INT_EXPR: Ty = Ty::Expr("an integer expression");
 const BOOL_EXPR: Ty = Ty::Expr("an expression that is true or false");
 const FLOAT_EXPR: Ty = Ty::Expr("a number or an expression");
-const FUNCTION: Ty = Ty::Str("a function, as `file.py::function`");
+pub(super) const FUNCTION: Ty = Ty::Str("a function, as `file.py::function`");
 
 /// `x.workspace = true`.
 static INHERITED: Spec = Spec {
@@ -57,13 +57,34 @@ static CUDA_PATH_OR_INHERITED: Spec = Spec {
 const CUDA_WORD: Ty = Ty::Str("a version such as `13.0`, or `system`");
 const TRITON: Ty = Ty::Str("a release of Triton such as `3.9`");
 const TORCH: Ty = Ty::Str("a version such as `2.9`, or `system`");
+const TORCH_FIELDS: [Field; 2] = [
+    opt("release", Ty::Str("a version such as `2.9`"), "the release"),
+    opt(
+        "cuda",
+        Ty::Bool,
+        "whether to install its libraries of CUDA and its Triton, too, as a GPU needs them; default false",
+    ),
+];
+static TORCH_RELEASE: Spec = Spec { doc: "A release of PyTorch.", fields: &TORCH_FIELDS, rest: None };
+static TORCH_RELEASE_OR_INHERITED: Spec = Spec {
+    doc: "A release of PyTorch, or the workspace's.",
+    fields: &{
+        let [release, cuda] = TORCH_FIELDS;
+        [release, cuda, opt("workspace", Ty::True, "inherit the value from the workspace")]
+    },
+    rest: None,
+};
 
 static WORKSPACE_TOOLCHAIN: Spec = Spec {
     doc: "Compilers that members can inherit.",
     fields: &[
         opt("cuda", Ty::Any(&[CUDA_WORD, Ty::Table(&CUDA_PATH)]), "the CUDA toolkit"),
         opt("triton", TRITON, "the release of Triton"),
-        opt("torch", TORCH, "the PyTorch of references and of kernels in PyTorch; default `system`"),
+        opt(
+            "torch",
+            Ty::Any(&[TORCH, Ty::Table(&TORCH_RELEASE)]),
+            "the PyTorch of references, of kernels in PyTorch and of baselines; default `system`",
+        ),
     ],
     rest: None,
 };
@@ -74,8 +95,8 @@ static TOOLCHAIN: Spec = Spec {
         opt("triton", Ty::Any(&[TRITON, Ty::Table(&INHERITED)]), "the release of Triton"),
         opt(
             "torch",
-            Ty::Any(&[TORCH, Ty::Table(&INHERITED)]),
-            "the PyTorch of references and of kernels in PyTorch; default `system`",
+            Ty::Any(&[TORCH, Ty::Table(&TORCH_RELEASE_OR_INHERITED)]),
+            "the PyTorch of references, of kernels in PyTorch and of baselines; default `system`",
         ),
         opt("workspace", Ty::True, "inherit the whole table from the workspace"),
     ],
@@ -760,24 +781,6 @@ pub(super) static KERNEL: Spec = Spec {
         opt("workspace", Ty::Map("buffer", &Ty::Table(&BUFFER)), "scratch buffers"),
         opt("constants", Ty::Map("symbol", &NAME), "`__constant__` symbols and the inputs that fill them"),
         opt("host", STR, "a function that launches, in place of `source` and `launch`: `launch.cu::run`"),
-    ],
-    rest: None,
-};
-
-/// The words of a baseline's `how`.
-const HOWS: [&str; 4] = [How::ALL[0].name(), How::ALL[1].name(), How::ALL[2].name(), How::ALL[3].name()];
-
-static BASELINE: Spec = Spec {
-    doc: "PyTorch in place of a kernel, timed beside champions. It is never champion.",
-    fields: &[
-        opt(
-            "how",
-            Ty::Words(&HOWS, &[]),
-            "how it runs; default the table's name if it is one of these, otherwise eager",
-        ),
-        opt("mode", Ty::Words(&MODES, &[]), "the mode of `torch.compile`; default `default`"),
-        opt("source", FUNCTION, "the function that is called; by default the operator's reference in PyTorch"),
-        opt("operator", NAME, "its operator; by default every operator that it suits"),
     ],
     rest: None,
 };

@@ -1,5 +1,6 @@
 //! Reads `kernel.toml`. One set of field tables drives the structural check and the schema; then values are read with their types. See [`parse`].
 
+mod baseline_fields;
 mod check;
 mod decode;
 mod decode_agent;

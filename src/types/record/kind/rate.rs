@@ -23,6 +23,7 @@ pub(super) const KIND: Descriptor = Descriptor {
             "numerics/comparison",
             "numerics/tolerance",
             "numerics/statistics",
+            "numerics/second-device",
             "pipeline/documents",
             "pipeline/judge",
             "pipeline/rate",

@@ -26,9 +26,10 @@ use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::sampling::{self, Side};
 use kforge_types::model::baseline::{How, Product};
 use kforge_types::model::torch::TorchLaunch;
-#[cfg(any(debug_assertions, feature = "virtual-device"))]
 use kforge_types::record::Provenance;
 use kforge_types::record::Verdict;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+use kforge_types::record::device::device_id;
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, BaselineParams, Callee};
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::timing::PairsObserved;
@@ -141,6 +142,7 @@ fn beside(task: &Task, params: &BaselineParams, [at_a, at_b]: [Place; 2]) -> Res
         waited: 0,
         of_calls: true,
         pairs,
+        device: task.device.as_deref().map(device_id).unwrap_or_default(),
     };
     task.write_document("observation", &seen)?;
     ended(task, &sides, &seen.pairs)

@@ -80,14 +80,32 @@ fn a_package_states_its_torch() {
     let of = |lines: &str| package(&with("", lines)).toolchain.torch;
     assert_eq!(of(""), None);
     assert_eq!(of("[toolchain]\ntorch = \"system\""), Some(TorchSpec::System));
-    assert_eq!(of("[toolchain]\ntorch = \"2.9.1\""), Some(TorchSpec::Release("2.9.1".into())));
+    let release = |cuda| Some(TorchSpec::Release { release: "2.9.1".into(), cuda });
+    assert_eq!(of("[toolchain]\ntorch = \"2.9.1\""), release(false));
+    assert_eq!(of("[toolchain]\ntorch = { release = \"2.9.1\" }"), release(false));
+    assert_eq!(of("[toolchain]\ntorch = { release = \"2.9.1\", cuda = false }"), release(false));
+    assert_eq!(of("[toolchain.torch]\nrelease = \"2.9.1\"\ncuda = true"), release(true));
     for wrong in ["1.13", "2", "latest", "2.9.1.0"] {
-        let found = error(&with("", &format!("[toolchain]\ntorch = \"{wrong}\"")));
-        assert_eq!(
-            (found.code, under(&found)),
-            ("manifest.version", format!("\"{wrong}\"").as_str()),
-            "{}",
-            show(&found)
-        );
+        for form in [format!("\"{wrong}\""), format!("{{ release = \"{wrong}\" }}")] {
+            let found = error(&with("", &format!("[toolchain]\ntorch = {form}")));
+            assert_eq!(
+                (found.code, under(&found)),
+                ("manifest.version", format!("\"{wrong}\"").as_str()),
+                "{}",
+                show(&found)
+            );
+        }
+    }
+    let of_table = |table: &str| error(&with("", &format!("[toolchain]\ntorch = {table}")));
+    let system = of_table("{ release = \"system\", cuda = true }");
+    assert_eq!((system.code, under(&system)), ("manifest.version", "\"system\""), "{}", show(&system));
+    for (table, code, says) in [
+        ("{ cuda = true }", "manifest.missing-key", "lacks `release`"),
+        ("{ release = \"2.9\", cuda = \"12.8\" }", "manifest.type", "cuda"),
+        ("{ release = \"2.9\", cudda = true }", "manifest.unknown-key", "did you mean `cuda`"),
+    ] {
+        let found = of_table(table);
+        assert_eq!(found.code, code, "{}", show(&found));
+        assert!(show(&found).contains(says), "{}", show(&found));
     }
 }

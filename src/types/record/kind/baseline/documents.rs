@@ -32,6 +32,9 @@ pub struct BaselineParams {
     pub champion: VerifyParams,
     /// Version of the protocol of baselines.
     pub protocol: u32,
+    /// Whether the measurement confirms a speed-up on a second device. Its question is another one than the first's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirms: bool,
 }
 
 impl BaselineParams {
@@ -95,13 +98,16 @@ pub struct BaselineObserved {
     /// Whether the champion is in PyTorch: pairs and times are then of calls, by the clock of a process that runs no code of either, and there are no device times.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_calls: bool,
+    /// The device, as [`crate::record::device::device_id`] names it; empty in observations of older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub device: String,
 }
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// rate. Inputs: `observation`; `calibration` as for judge. Output `rating`: a [`Rating`].
+/// rate. Inputs: `observation`; `calibration` as for judge; for a measurement on a second device also `first`, the [`Rating`] that it confirms. Output `rating`: a [`Rating`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateParams {
     /// The tolerance of each output, declared or derived.
@@ -109,6 +115,9 @@ pub struct RateParams {
     /// Why no expected values exist, if they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Unknown>,
+    /// The ratio above which a second device has to confirm it; none for a measurement that confirms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_above: Option<f64>,
 }
 
 /// A baseline beside a champion at a shape.
@@ -142,6 +151,34 @@ pub struct Rating {
     /// Outputs that the baseline gives in another type, with that type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub converted: BTreeMap<String, String>,
+    /// The device, as in [`BaselineObserved::device`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub device: String,
+    /// Whether the ratio is so large that a second device has to confirm it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unusual: bool,
+    /// For a measurement on a second device: whether it confirms the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<Confirmation>,
+}
+
+/// What a second device of the class says of a speed-up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confirmation {
+    /// It measures the same.
+    Confirmed {
+        /// The ratio that it measures.
+        ratio: Ratio,
+    },
+    /// It measures another speed-up, or nothing.
+    Unconfirmed {
+        /// Why, in words.
+        why: String,
+        /// The ratio that it measures, if it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ratio: Option<Ratio>,
+    },
 }
 
 /// A ratio of two device times.
@@ -174,6 +211,7 @@ mod tests {
             hot: false,
             champion: verification("sm_90a", Problem::of(vec![], Reference::builtin("sum", &[]))),
             protocol: 1,
+            confirms: false,
         };
         assert_eq!(of(How::Eager, None).runs(), "PyTorch of f.py::g");
         assert_eq!(of(How::Compile, None).runs(), "torch.compile of f.py::g");
