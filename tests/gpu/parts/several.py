@@ -3,6 +3,7 @@ A large speed-up over a baseline is measured again on another GPU, and stands as
 """
 
 import os
+import re
 import subprocess
 import threading
 
@@ -90,12 +91,17 @@ def confirmed(lab, gpus):
         lab.row("several", "a second GPU confirms a large speed-up", None, f"{python} has no torch with CUDA")
         return
     for name, some in (("both", gpus), ("one", gpus[:1])):
-        folder = lab.copy(f"second-{name}", ROOT / "examples/quickstart")
+        folder = lab.copy(f"second-{name}", ROOT / "examples/quickstart", ready=False)
         manifest = folder / "kernel.toml"
-        manifest.write_text(manifest.read_text() + '\n[baseline.slow]\nsource = "slow.py::slow"\n')
+        text = re.sub(r"(?ms)^\[targets\..*?(?=^#|^\[operator)", "", manifest.read_text()).replace('targets = ["cpu", "h200"]', "")
+        text = re.sub(r"(?m)^\[operator", f'[targets.gpu]\narch = "{lab.arch}"\n\n[operator', text, count=1)
+        manifest.write_text(text + '\n[baseline.slow]\nsource = "slow.py::slow"\n')
         (folder / "slow.py").write_text(SLOW)
         more = {"KFORGE_HOME": str(lab.home(f"second-{name}")), "CUDA_VISIBLE_DEVICES": ",".join(some), "KFORGE_TOOLCHAIN_PYTHON": found.stdout.strip()}
         done, steps = lab.build(folder, **more)
+        if not (folder / "target/kforge/report.json").exists():
+            lab.row("several", f"a baseline is timed with {name}", False, f"exit {done.code}; {done.last()}")
+            continue
         all_of = [one for _, target in lab.targets(folder) for one in target.get("baselines", [])]
         lab.figures[f"second-{name}"] = all_of
         said = [step.summary for step in steps if step.kind == "rate"]
