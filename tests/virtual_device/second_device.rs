@@ -12,19 +12,25 @@ const AT: &str = "p/k/V=2/h/big/against/eager";
 
 /// A lab with so many equal devices, on which a baseline is five times as slow as the champion, or on the second device by a factor more.
 fn lab(devices: usize, factor: f64) -> Option<Lab> {
-    let mut machine = Machine { noise: 0.0, ..Machine::with(&[(1, 2000.0), (2, 1000.0), (4, 1500.0)]) };
-    machine.more = vec![("Virtual H", "580.1"); devices - 1];
-    let lab = Lab::new(&machine);
-    let rule = format!(
-        "[[baseline]]\nmatches = '^eager fast.py::twice'\nns = 5000.0\ncall-ns = 9000.0\non = {{ GPU-virtual-1 = {factor:?} }}\n"
-    );
-    let scenario = fs::read_to_string(&lab.scenario).unwrap();
-    fs::write(&lab.scenario, scenario + &rule).unwrap();
+    let lab = Lab::new(&Machine::default());
+    equip(&lab, devices, factor);
     let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
     lab.project.write("kernel.toml", &format!("{manifest}\n[baseline.eager]\nsource = \"fast.py::twice\"\n"));
     lab.project.write("fast.py", FAST);
     let python = python(&lab, "2.11.0")?;
     Some(Lab { project: lab.project.clone().var("KFORGE_TOOLCHAIN_PYTHON", python), ..lab })
+}
+
+/// Gives the machine of a lab so many equal devices.
+fn equip(lab: &Lab, devices: usize, factor: f64) {
+    let mut machine = Machine { noise: 0.0, ..Machine::with(&[(1, 2000.0), (2, 1000.0), (4, 1500.0)]) };
+    machine.more = vec![("Virtual H", "580.1"); devices - 1];
+    lab.on(&machine);
+    let rule = format!(
+        "[[baseline]]\nmatches = '^eager fast.py::twice'\nns = 5000.0\ncall-ns = 9000.0\non = {{ GPU-virtual-1 = {factor:?} }}\n"
+    );
+    let scenario = fs::read_to_string(&lab.scenario).unwrap();
+    fs::write(&lab.scenario, scenario + &rule).unwrap();
 }
 
 /// What the report says of the baseline.
@@ -84,4 +90,19 @@ fn without_a_second_device_a_large_speed_up_is_unconfirmed_and_nothing_fails() {
     let wrong = lab.manifest("confirm_above = 6", "confirm_above = 0.5");
     let said = told(&wrong, &["check"], 101);
     assert!(said.contains("`confirm_above` is not a speed-up"), "{said}");
+}
+
+#[test]
+fn evidence_of_two_devices_confirms_where_there_is_one() {
+    let Some(lab) = lab(2, 1.05) else { return };
+    lab.built(&[]);
+    let bundle = lab.project.place().join("two.kfe");
+    let exported = told(&lab, &["evidence", "export", "--output", bundle.to_str().unwrap()], 0);
+    let alone = lab.anew("alone");
+    equip(&alone, 1, 1.0);
+    fs::create_dir_all(alone.project.root().join("evidence")).unwrap();
+    fs::copy(&bundle, alone.project.root().join("evidence/two.kfe")).unwrap();
+    let built = alone.built(&[]);
+    assert_eq!(steps(&built, "baseline", "executed").len(), 0, "{exported}");
+    assert!(eager(&alone)["confirmation"]["confirmed"].is_object(), "{}", eager(&alone));
 }
