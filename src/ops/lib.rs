@@ -17,6 +17,7 @@ pub mod contradictions;
 pub mod diff;
 pub mod doctor;
 pub mod edit;
+pub mod elsewhere;
 pub mod error;
 pub mod event;
 pub mod evidence;
