@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::breaker::Breaker;
 use super::client::{Answer, Request, Shared, serve};
 use super::connection::{Access, Connection};
+use super::step::{ReadAnswer, RemoteStep};
 use super::{Capabilities, RemoteError};
 
 /// How long the end of a build waits until its results are stored.
@@ -63,7 +64,7 @@ impl Remote {
                 }
             }))
         };
-        let shared = Arc::new(Shared::new(access, store, interrupted, (breaker(), breaker())));
+        let shared = Arc::new(Shared::new(access, store, interrupted, [breaker(), breaker(), breaker()]));
         let (send, requests) = unbounded_channel();
         let of_thread = shared.clone();
         let thread = std::thread::Builder::new().name("remote cache".into()).spawn(move || {
@@ -105,6 +106,33 @@ impl Remote {
         true
     }
 
+    /// Executes a step on a worker of the server, and brings its outputs to the store. Returns the answer of the worker; none if the step is to run here, for
+    /// whatever reason: the server and its workers are no part of what a build needs.
+    pub fn execute(&self, step: RemoteStep, read: ReadAnswer) -> Option<Vec<u8>> {
+        let (done, wait) = bounded(1);
+        self.send(Request::Execute(Box::new(step), read, done));
+        // If the thread has ended, nothing was executed.
+        wait.recv().ok().flatten()
+    }
+
+    /// Whether a step may be executed elsewhere: one of a worker that observes no device, and none for holdout shapes unless these may be sent.
+    pub fn may_execute(&self, spec: &Spec) -> bool {
+        self.is_served(spec) && !self.shared.executing.is_open()
+    }
+
+    /// Whether any of these texts contains one that must stay on this machine.
+    pub fn is_private(&self, texts: &[&[u8]]) -> bool {
+        let holds = |text: &&[u8], private: &String| {
+            !private.is_empty() && text.windows(private.len()).any(|window| window == private.as_bytes())
+        };
+        texts.iter().any(|text| self.private.iter().any(|private| holds(text, private)))
+    }
+
+    fn is_served(&self, spec: &Spec) -> bool {
+        let is_holdout = spec.params.get("holdout").and_then(serde_json::Value::as_bool) == Some(true);
+        spec.kind.lane().is_some() && !asks_device(spec) && (self.holdout || !is_holdout)
+    }
+
     /// Waits a while until the results of the build are stored. Returns how many are not.
     pub fn finish(&self) -> usize {
         let (done, wait) = bounded(1);
@@ -136,9 +164,7 @@ impl Drop for Remote {
 
 impl RemoteCache for Remote {
     fn serves(&self, spec: &Spec) -> bool {
-        let is_holdout = spec.params.get("holdout").and_then(serde_json::Value::as_bool) == Some(true);
-        let is_served = spec.kind.lane().is_some() && !asks_device(spec) && (self.holdout || !is_holdout);
-        is_served && !self.shared.reading.is_open()
+        self.is_served(spec) && !self.shared.reading.is_open()
     }
 
     fn ask(&self, question: RemoteQuestion, answer: RemoteAnswer) {

@@ -1,5 +1,5 @@
-//! The client for remote caches of results that speak the Remote Execution API (REAPI) of Bazel: BuildBarn, BuildBuddy, NativeLink, BuildGrid, buildbox-casd,
-//! bazel-remote. Knows keys, results and contents; does not know kernels, and executes nothing.
+//! The client for servers that speak the Remote Execution API (REAPI) of Bazel, as caches of results: BuildBarn, BuildBuddy, NativeLink, BuildGrid, buildbox-casd,
+//! bazel-remote; and for the workers behind such servers. Knows keys, results, contents and actions; does not know kernels.
 //!
 //! | decision | because |
 //! |---|---|
@@ -24,8 +24,11 @@ mod credentials;
 mod digests;
 mod entry;
 mod error;
+mod execute;
 mod retry;
+mod step;
 mod streams;
+mod tree;
 mod upload;
 
 pub use blobs::RemoteBlobs;
@@ -33,3 +36,4 @@ pub use cache::{Remote, RemoteOptions};
 pub use capabilities::Capabilities;
 pub use connection::{Access, Tls};
 pub use error::RemoteError;
+pub use step::{Meaning, Program, ReadAnswer, RemoteStep, StepInput};
