@@ -130,6 +130,8 @@ pub struct Execution {
     pub summary: String,
     /// Whether another run may give another result, so that this one must not be stored (a time-out).
     pub forget: bool,
+    /// Whether another machine executed the step. Then this machine vouches for nothing: the result gets no tag.
+    pub elsewhere: bool,
 }
 
 /// Why an execution gave nothing.

@@ -65,6 +65,8 @@ pub(super) enum WorkResult {
         forget: bool,
         /// The tag of the result; none if this machine has no key.
         tag: Option<Tag>,
+        /// It ran on another machine.
+        elsewhere: bool,
     },
     /// Another process had computed the key in the meantime.
     Known(Hit),
@@ -155,9 +157,12 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         interrupted: tools.interrupted,
     };
     match tools.executor.run(&job).map(Execution::worded).map_err(RunError::worded) {
-        Ok(Execution { outputs, verdict, notes, summary, forget }) => {
+        Ok(Execution { outputs, verdict, notes, summary, forget, elsewhere }) => {
             let duration_ms = started.elapsed().as_millis() as u64;
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };
+            if elsewhere {
+                return keep_claim(task, tools, result, forget);
+            }
             keep(task, tools, result, forget, troubles)
         }
         Err(RunError::Unavailable(missing)) => WorkResult::Unavailable(missing, unanswered(task, tools)),
@@ -173,11 +178,20 @@ fn unanswered(task: &Task, tools: &Tools<'_>) -> Option<Unanswered> {
     (!asked).then(|| lacking(tools.caches, &task.key, &task.spec, task.product.as_deref())).flatten()
 }
 
+/// Stores a result of another machine as one that the remote cache had: in the journal, without a tag, and in that cache. Only a result of this machine gets a
+/// tag and an entry in the action cache.
+fn keep_claim(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool) -> WorkResult {
+    if let Some(remote) = tools.remote.filter(|remote| !forget && remote.serves(&task.spec)) {
+        remote.put(&task.key, &task.spec, &result);
+    }
+    WorkResult::Ran { result, evidence: None, forget, tag: None, elsewhere: true }
+}
+
 /// Stores a result in every cache. Observations of a device are read back from the cache that holds evidence, because the set of records answers a question,
 /// not the last record. So the rest of this build sees what the next build will see.
 fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubles: &mut Vec<String>) -> WorkResult {
     if forget {
-        return WorkResult::Ran { result, evidence: None, forget, tag: None };
+        return WorkResult::Ran { result, evidence: None, forget, tag: None, elsewhere: false };
     }
     let tag = tools.machine_key.map(|key| key.of_result(&task.key, &result));
     for cache in tools.caches {
@@ -197,8 +211,8 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
             let duration_ms = result.duration_ms;
             let result = StepResult { duration_ms, ..hit.result };
             // Its record in the index has a tag of its own.
-            return WorkResult::Ran { result, evidence: hit.evidence, forget, tag: None };
+            return WorkResult::Ran { result, evidence: hit.evidence, forget, tag: None, elsewhere: false };
         }
     }
-    WorkResult::Ran { result, evidence: None, forget, tag }
+    WorkResult::Ran { result, evidence: None, forget, tag, elsewhere: false }
 }

@@ -29,6 +29,11 @@ impl Breaker {
         self.is_open.load(Ordering::Relaxed)
     }
 
+    /// The server is not used again, for a reason that was reported.
+    pub(crate) fn open(&self) {
+        self.is_open.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn success(&self) {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).0 = 0;
     }

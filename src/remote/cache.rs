@@ -1,20 +1,22 @@
 //! The remote cache as the engine sees it: what is asked about, what is stored, and when the thread that talks to the server ends.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::bounded;
 use kforge_engine::action::asks_device;
-use kforge_engine::{Blobs, RemoteAnswer, RemoteCache, RemoteQuestion};
+use kforge_engine::{Blobs, Hit, RemoteAnswer, RemoteCache, RemoteQuestion};
 use kforge_foundation::base::Digest;
-use kforge_types::record::{Spec, StepResult};
+use kforge_types::record::{Spec, StepKind, StepResult};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::breaker::Breaker;
 use super::client::{Answer, Request, Shared, serve};
 use super::connection::{Access, Connection};
+use super::recheck::differing;
 use super::step::{ReadAnswer, RemoteStep};
 use super::{Capabilities, RemoteError};
 
@@ -35,7 +37,12 @@ pub struct RemoteOptions {
     pub interrupted: Arc<AtomicBool>,
     /// Hears of the first error.
     pub report: Box<dyn Fn(&RemoteError) + Send + Sync>,
+    /// Which results are computed again here and compared, by their keys; none if none are.
+    pub recheck: Option<Sampled>,
 }
+
+/// Whether the result of a key belongs to a sample.
+pub type Sampled = Box<dyn Fn(&Digest) -> bool + Send + Sync>;
 
 /// A remote cache. Nothing is sent before the first question.
 pub struct Remote {
@@ -45,6 +52,10 @@ pub struct Remote {
     writes: bool,
     holdout: bool,
     private: Vec<String>,
+    recheck: Option<Sampled>,
+    /// Results of the sample: the steps run again here. They count for nothing before they have.
+    suspended: Arc<Mutex<HashMap<Digest, StepResult>>>,
+    report: Arc<dyn Fn(&RemoteError) + Send + Sync>,
 }
 
 impl Remote {
@@ -53,9 +64,10 @@ impl Remote {
     /// # Errors
     /// The system refuses a thread.
     pub fn start(options: RemoteOptions, store: Arc<dyn Blobs>) -> std::io::Result<Remote> {
-        let RemoteOptions { access, writes, holdout, private, interrupted, report } = options;
+        let RemoteOptions { access, writes, holdout, private, interrupted, report, recheck } = options;
         // One message is enough, whether reading fails first or storing does.
-        let (report, is_said) = (Arc::new(report), Arc::new(AtomicBool::new(false)));
+        let report: Arc<dyn Fn(&RemoteError) + Send + Sync> = report.into();
+        let is_said = Arc::new(AtomicBool::new(false));
         let breaker = || {
             let (report, is_said) = (report.clone(), is_said.clone());
             Breaker::new(Box::new(move |error: &RemoteError| {
@@ -73,7 +85,7 @@ impl Remote {
             }
         })?;
         let (requests, thread) = (Mutex::new(Some(send)), Mutex::new(Some(thread)));
-        Ok(Remote { shared, requests, thread, writes, holdout, private })
+        Ok(Remote { shared, requests, thread, writes, holdout, private, recheck, suspended: Arc::default(), report })
     }
 
     /// Connects, and asks what the server can do.
@@ -122,10 +134,26 @@ impl Remote {
 
     /// Whether any of these texts contains one that must stay on this machine.
     pub fn is_private(&self, texts: &[&[u8]]) -> bool {
-        let holds = |text: &&[u8], private: &String| {
-            !private.is_empty() && text.windows(private.len()).any(|window| window == private.as_bytes())
+        let holds = |text: &[u8]| match std::str::from_utf8(text) {
+            Ok(text) => self.private.iter().any(|private| text.contains(private.as_str())),
+            Err(_) => true,
         };
-        texts.iter().any(|text| self.private.iter().any(|private| holds(text, private)))
+        texts.iter().any(|text| holds(text))
+    }
+
+    /// Whether the result of a step is computed again here, to compare it.
+    pub fn rechecks(&self, key: &Digest) -> bool {
+        self.suspended().contains_key(key)
+    }
+
+    fn suspended(&self) -> MutexGuard<'_, HashMap<Digest, StepResult>> {
+        self.suspended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An output, from the server if it is not here.
+    fn output(&self, digest: &Digest) -> Option<Vec<u8>> {
+        self.fetch(&[*digest]);
+        self.shared.store.get(digest).ok().flatten()
     }
 
     fn is_served(&self, spec: &Spec) -> bool {
@@ -168,11 +196,33 @@ impl RemoteCache for Remote {
     }
 
     fn ask(&self, question: RemoteQuestion, answer: RemoteAnswer) {
+        let is_sampled = self.recheck.as_ref().is_some_and(|is_sampled| is_sampled(&question.key));
+        // A compiler does not make the same machine code twice.
+        let answer: RemoteAnswer = match is_sampled && question.spec.kind != StepKind::Compile {
+            true => {
+                let (key, suspended) = (question.key, self.suspended.clone());
+                Box::new(move |hit: Option<Hit>| {
+                    let mut suspended = suspended.lock().unwrap_or_else(PoisonError::into_inner);
+                    suspended.extend(hit.map(|hit| (key, hit.result)));
+                    drop(suspended);
+                    answer(None);
+                })
+            }
+            false => answer,
+        };
         // Dropped, it answers that there is no result.
         self.send(Request::Ask(question, Answer::new(answer)));
     }
 
-    fn put(&self, key: &Digest, _: &Spec, result: &StepResult) {
+    fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) {
+        if let Some(theirs) = self.suspended().remove(key)
+            && let Some(what) = differing(spec.kind, &theirs, result, &|digest| self.output(digest))
+        {
+            (self.report)(&RemoteError::Contradiction { key: *key, what });
+            // Whoever stored it may have stored others.
+            self.shared.reading.open();
+            return;
+        }
         if !self.writes {
             return;
         }

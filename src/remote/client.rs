@@ -155,7 +155,7 @@ pub(crate) struct Client {
 }
 
 /// Serves requests until no thread can send any.
-pub(crate) fn serve(shared: Arc<Shared>, requests: UnboundedReceiver<Request>) -> std::io::Result<()> {
+pub(crate) fn serve(shared: Arc<Shared>, requests: UnboundedReceiver<Request>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, go_on(shared, requests));

@@ -25,6 +25,7 @@ mod digests;
 mod entry;
 mod error;
 mod execute;
+mod recheck;
 mod retry;
 mod step;
 mod streams;
@@ -32,7 +33,7 @@ mod tree;
 mod upload;
 
 pub use blobs::RemoteBlobs;
-pub use cache::{Remote, RemoteOptions};
+pub use cache::{Remote, RemoteOptions, Sampled};
 pub use capabilities::Capabilities;
 pub use connection::{Access, Tls};
 pub use error::RemoteError;

@@ -156,6 +156,7 @@ pub(crate) fn prepared(step: &RemoteStep, shared: &Shared, function: HashFunctio
         |(name, value): &(String, String)| reapi::platform::Property { name: name.clone(), value: value.clone() };
     // Servers compare the lists, so both are sorted.
     let platform = reapi::Platform { properties: step.properties.iter().map(property).collect() };
+    #[expect(deprecated, reason = "servers of versions before 2.2 do not read the properties of the action")]
     let command = reapi::Command {
         arguments: std::iter::once(program).chain(words.map(String::from)).collect(),
         environment_variables: [("HOME", "/tmp"), ("PATH", "/usr/local/bin:/usr/bin:/bin")]
@@ -163,7 +164,6 @@ pub(crate) fn prepared(step: &RemoteStep, shared: &Shared, function: HashFunctio
             .map(variable)
             .collect(),
         output_paths: vec![OUTPUTS.into()],
-        // For servers of versions before 2.2, which do not read that of the action.
         platform: Some(platform.clone()),
         ..Default::default()
     };

@@ -78,6 +78,7 @@ impl Machine {
             private: vec!["/home/me".into()],
             interrupted: Arc::clone(&interrupted),
             report: Box::new(move |error| heard.lock().unwrap().push(error.to_string())),
+            recheck: None,
         };
         let remote = Arc::new(Remote::start(options, store.clone()).unwrap());
         let blobs = RemoteBlobs::new(store.clone(), remote.clone());

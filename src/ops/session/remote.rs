@@ -9,12 +9,15 @@ use std::time::Duration;
 use super::open::{Opened, Session};
 #[cfg(feature = "remote")]
 use crate::event::Event;
+use crate::Error;
 use crate::event::Warning;
+use kforge_engine::machine_key::MachineKey;
 use kforge_engine::{Blobs, RemoteCache};
 #[cfg(feature = "remote")]
 use kforge_foundation::config::ServerUrl;
+use kforge_foundation::config::keys;
 #[cfg(feature = "remote")]
-use kforge_remote::{Access, Remote, RemoteBlobs, RemoteError, RemoteOptions, Tls};
+use kforge_remote::{Access, Program, Remote, RemoteBlobs, RemoteError, RemoteOptions, Sampled, Tls};
 
 /// What is known of the remote cache that the settings name.
 pub(crate) enum RemoteState {
@@ -25,31 +28,65 @@ pub(crate) enum RemoteState {
     Fails(String),
 }
 
+/// The sample of results that are computed again: the key from which it follows, and its part in hundredths of a per cent.
+type Sample = (Arc<MachineKey>, u32);
+
 /// The remote cache of a build, or none.
 #[derive(Clone, Default)]
 pub struct BuildRemote {
     #[cfg(feature = "remote")]
     remote: Option<Arc<Remote>>,
+    /// How steps are executed remotely, if they are.
+    #[cfg(feature = "remote")]
+    pub(super) execution: Option<Arc<ExecutionSettings>>,
+}
+
+/// How steps are executed remotely.
+#[cfg(feature = "remote")]
+pub(super) struct ExecutionSettings {
+    pub(super) program: Program,
+    /// The properties of workers, with words in braces.
+    pub(super) properties: Vec<(String, String)>,
+    pub(super) queue_limit: Duration,
+    /// How many steps run on this machine at once.
+    pub(super) local_jobs: usize,
 }
 
 impl Session {
     /// The remote cache that the settings name. None if the network is not to be used, or if results that another machine computed do not count.
-    pub(super) fn build_remote(&self, opened: &Opened, refuses_claims: bool) -> BuildRemote {
-        let Some(url) = self.settings.word("remote.url") else { return BuildRemote::default() };
+    /// `local_jobs` steps run on this machine at once. The sample of results that are computed again follows from the key of this machine, if it has one.
+    ///
+    /// # Errors
+    /// The system gives no random bytes for a sample.
+    pub(super) fn build_remote(
+        &self,
+        opened: &Opened,
+        refuses_claims: bool,
+        local_jobs: usize,
+        machine_key: Option<Arc<MachineKey>>,
+    ) -> Result<BuildRemote, Error> {
+        let Some(url) = self.settings.word("remote.url") else { return Ok(BuildRemote::default()) };
         if self.offline() || refuses_claims || self.settings.word("remote.mode") == Some("off") {
-            return BuildRemote::default();
+            return Ok(BuildRemote::default());
         }
-        self.started(opened, url)
+        // The table of settings refuses other texts.
+        let part = self.settings.word("remote.recheck").and_then(keys::parse_percent).unwrap_or(0);
+        let sample = match (part, machine_key) {
+            (0, _) => None,
+            (_, Some(key)) => Some((key, part)),
+            (_, None) => Some((Arc::new(MachineKey::random()?), part)),
+        };
+        Ok(self.started(opened, url, local_jobs, sample))
     }
 
     #[cfg(not(feature = "remote"))]
-    fn started(&self, _: &Opened, url: &str) -> BuildRemote {
+    fn started(&self, _: &Opened, url: &str, _: usize, _: Option<Sample>) -> BuildRemote {
         self.reporter.warn(Warning::NoRemoteFeature(url.to_string()));
         BuildRemote::default()
     }
 
     #[cfg(feature = "remote")]
-    fn started(&self, opened: &Opened, url: &str) -> BuildRemote {
+    fn started(&self, opened: &Opened, url: &str, local_jobs: usize, sample: Option<Sample>) -> BuildRemote {
         // The table of settings refuses other texts.
         let Ok(url) = url.parse::<ServerUrl>() else { return BuildRemote::default() };
         let shown = url.to_string();
@@ -67,14 +104,36 @@ impl Session {
             private: folders.into_iter().chain(home).filter(|path| path.len() > 1).collect(),
             interrupted: self.interrupted.clone(),
             report: Box::new(warn),
+            recheck: sample.map(|(key, part)| -> Sampled { Box::new(move |step| key.samples(step, part)) }),
         };
+        let execution = self.settings.flag("remote.execute").then(|| Arc::new(self.execution(local_jobs)));
         match Remote::start(options, opened.store.clone()) {
-            Ok(remote) => BuildRemote { remote: Some(Arc::new(remote)) },
+            Ok(remote) => BuildRemote { remote: Some(Arc::new(remote)), execution },
             Err(e) => {
                 self.reporter.warn(Warning::Remote { url: shown, why: e.to_string() });
                 BuildRemote::default()
             }
         }
+    }
+
+    /// How the settings say to execute steps remotely.
+    #[cfg(feature = "remote")]
+    fn execution(&self, local_jobs: usize) -> ExecutionSettings {
+        let sent = || Program::Sent(self.worker.program().to_path_buf());
+        ExecutionSettings {
+            program: self.settings.word("remote.program").map_or_else(sent, |path| Program::Installed(path.to_string())),
+            // The table of settings refuses other texts.
+            properties: keys::properties(self.settings.word("remote.properties").unwrap_or_default())
+                .unwrap_or_default(),
+            queue_limit: Duration::from_secs(self.settings.number("remote.queue-limit").max(1)),
+            local_jobs,
+        }
+    }
+
+    /// Whether steps are executed remotely if the server can do so.
+    pub(super) fn executes_remotely(&self) -> bool {
+        let is_used = !self.offline() && self.settings.word("remote.mode") != Some("off");
+        cfg!(feature = "remote") && is_used && self.settings.word("remote.url").is_some() && self.settings.flag("remote.execute")
     }
 
     /// What the remote cache that the settings name can do, or why that is not known. None if they name none, or it is not to be used.
@@ -138,6 +197,11 @@ impl BuildRemote {
             Some(remote) => Arc::new(RemoteBlobs::new(store, remote.clone())),
             None => store,
         }
+    }
+
+    /// The server that executes steps, and how.
+    pub(super) fn executing(&self) -> Option<(&Remote, &ExecutionSettings)> {
+        Some((self.remote.as_deref()?, self.execution.as_deref()?))
     }
 
     /// The cache for the engine.
