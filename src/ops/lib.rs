@@ -37,6 +37,7 @@ mod pen;
 pub mod publish;
 pub mod published;
 pub mod rebuild;
+pub mod remote_server;
 pub mod report;
 pub mod reproduce;
 pub mod run;

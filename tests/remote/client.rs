@@ -23,7 +23,7 @@ pub(crate) type Fault = fn(&mut Options);
 
 /// A store in memory.
 #[derive(Default)]
-struct Memory(Mutex<HashMap<Digest, Vec<u8>>>);
+pub(crate) struct Memory(Mutex<HashMap<Digest, Vec<u8>>>);
 
 impl Blobs for Memory {
     fn get(&self, digest: &Digest) -> io::Result<Option<Vec<u8>>> {
@@ -46,12 +46,12 @@ impl Blobs for Memory {
 }
 
 /// A machine: a store, and the remote cache behind it.
-struct Machine {
-    store: Arc<Memory>,
-    remote: Arc<Remote>,
+pub(crate) struct Machine {
+    pub(crate) store: Arc<Memory>,
+    pub(crate) remote: Arc<Remote>,
     blobs: RemoteBlobs,
-    warnings: Arc<Mutex<Vec<String>>>,
-    interrupted: Arc<AtomicBool>,
+    pub(crate) warnings: Arc<Mutex<Vec<String>>>,
+    pub(crate) interrupted: Arc<AtomicBool>,
 }
 
 fn access(url: &str) -> Access {
@@ -85,7 +85,7 @@ impl Machine {
         Machine { store, remote, blobs, warnings, interrupted }
     }
 
-    fn of(server: &Server) -> Machine {
+    pub(crate) fn of(server: &Server) -> Machine {
         Machine::new(access(&server.url()))
     }
 

@@ -43,11 +43,11 @@ pub struct BuildRemote {
 
 /// How steps are executed remotely.
 #[cfg(feature = "remote")]
-pub(super) struct ExecutionSettings {
-    pub(super) program: Program,
+pub(crate) struct ExecutionSettings {
+    pub(crate) program: Program,
     /// The properties of workers, with words in braces.
-    pub(super) properties: Vec<(String, String)>,
-    pub(super) queue_limit: Duration,
+    pub(crate) properties: Vec<(String, String)>,
+    pub(crate) queue_limit: Duration,
     /// How many steps run on this machine at once.
     pub(super) local_jobs: usize,
 }
@@ -118,7 +118,7 @@ impl Session {
 
     /// How the settings say to execute steps remotely.
     #[cfg(feature = "remote")]
-    fn execution(&self, local_jobs: usize) -> ExecutionSettings {
+    pub(crate) fn execution(&self, local_jobs: usize) -> ExecutionSettings {
         let sent = || Program::Sent(self.worker.program().to_path_buf());
         ExecutionSettings {
             program: self.settings.word("remote.program").map_or_else(sent, |path| Program::Installed(path.to_string())),
@@ -171,7 +171,7 @@ impl Session {
 
     /// How the settings say to reach the server.
     #[cfg(feature = "remote")]
-    fn remote_access(&self, url: ServerUrl) -> Access {
+    pub(crate) fn remote_access(&self, url: ServerUrl) -> Access {
         let path = |name: &str| -> Option<PathBuf> { self.settings.path(name) };
         Access {
             url,
