@@ -403,7 +403,8 @@ impl Coordinator<'_, '_, '_> {
         let mut done = match report.worked {
             WorkResult::Ran { result, evidence, forget, tag, elsewhere } => {
                 let cache = if elsewhere { CacheOrigin::Remote } else { CacheOrigin::None };
-                let ran = Done { cache, result: Some(result), evidence, tag, ..Done::nothing(Outcome::Executed, Some(key)) };
+                let ran =
+                    Done { cache, result: Some(result), evidence, tag, ..Done::nothing(Outcome::Executed, Some(key)) };
                 Done { started_ms, duration_ms, forgotten: forget, ..ran }
             }
             WorkResult::Known(hit) => Done::fresh(key, hit),

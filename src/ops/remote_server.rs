@@ -76,8 +76,7 @@ impl Session {
         let parsed = url.parse::<ServerUrl>().map_err(|e| fails(e.to_string()))?;
         let url = parsed.to_string();
         let access = self.remote_access(parsed);
-        let can =
-            kforge_remote::Remote::capabilities(&access, &self.interrupted).map_err(|e| fails(e.to_string()))?;
+        let can = kforge_remote::Remote::capabilities(&access, &self.interrupted).map_err(|e| fails(e.to_string()))?;
         let trial = can.executes.then(|| self.tried(access));
         Ok(Server {
             url,
@@ -121,15 +120,8 @@ impl Session {
         // Another text each time, so that no cache answers.
         let spec = format!("{:?} {}", std::time::SystemTime::now(), std::process::id()).into_bytes();
         let (program, queue_limit) = (execution.program, execution.queue_limit);
-        let step = RemoteStep {
-            program,
-            spec,
-            places: vec![],
-            inputs: vec![],
-            properties,
-            time_limit_s: 60,
-            queue_limit,
-        };
+        let step =
+            RemoteStep { program, spec, places: vec![], inputs: vec![], properties, time_limit_s: 60, queue_limit };
         let began = std::time::Instant::now();
         // A failure is what kforge answers.
         let read = |answer: &[u8]| match serde_json::from_slice::<OnceAnswer>(answer) {

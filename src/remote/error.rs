@@ -86,7 +86,9 @@ pub enum RemoteError {
     #[error("the server remembers failures")]
     Remembered,
     /// A result that was computed again here is another one.
-    #[error("the result under the key {key} is not what this machine computes: {what} differs, and none of its results is used")]
+    #[error(
+        "the result under the key {key} is not what this machine computes: {what} differs, and none of its results is used"
+    )]
     Contradiction {
         /// The key of the step.
         key: Digest,

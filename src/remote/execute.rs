@@ -312,12 +312,7 @@ impl Client {
     }
 
     /// A small content by the server's own digest.
-    async fn blob(
-        &self,
-        connection: &Connection,
-        digest: &reapi::Digest,
-        most: i64,
-    ) -> Result<Vec<u8>, RemoteError> {
+    async fn blob(&self, connection: &Connection, digest: &reapi::Digest, most: i64) -> Result<Vec<u8>, RemoteError> {
         let size = u64::try_from(digest.size_bytes).ok().filter(|_| digest.size_bytes <= most);
         let size = size.ok_or_else(|| RemoteError::Entry("a message that is too large".into()))?;
         let bytes = streams::read(&self.limiter, connection, digest, size).await?.ok_or(RemoteError::Gone)?;

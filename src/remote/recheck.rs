@@ -77,7 +77,10 @@ mod tests {
         let different = Some("`observation`".to_string());
         assert_eq!(compared(StepKind::Verify, &other), None);
         assert_eq!(compared(StepKind::Inspect, &other), different, "only verifications draw");
-        assert_eq!((compared(StepKind::Verify, &fewer), compared(StepKind::Verify, &native)), (different.clone(), different));
+        assert_eq!(
+            (compared(StepKind::Verify, &fewer), compared(StepKind::Verify, &native)),
+            (different.clone(), different)
+        );
         let failed = StepResult { verdict: Some(Verdict::Fail("x".into())), ..one.clone() };
         assert_eq!(compared(StepKind::Verify, &failed), Some("the verdict".into()));
     }

@@ -12,7 +12,7 @@ use kforge::config::ServerUrl;
 use kforge::engine::{Blobs, Hit, RemoteCache, RemoteQuestion};
 use kforge::record::event::CacheOrigin;
 use kforge::record::{Spec, StepKind, StepResult};
-use kforge_remote::{Access, Remote, RemoteBlobs, RemoteOptions, Tls};
+use kforge_remote::{Access, Remote, RemoteBlobs, RemoteOptions, Sampled, Tls};
 use tonic::Code;
 
 use crate::certificates::Authority;
@@ -68,6 +68,11 @@ fn access(url: &str) -> Access {
 
 impl Machine {
     fn new(access: Access) -> Machine {
+        Machine::checking(access, None)
+    }
+
+    /// A machine that computes a sample of results again.
+    fn checking(access: Access, recheck: Option<Sampled>) -> Machine {
         let (store, warnings, interrupted) =
             (Arc::<Memory>::default(), Arc::<Mutex<Vec<String>>>::default(), Arc::default());
         let heard = warnings.clone();
@@ -78,7 +83,7 @@ impl Machine {
             private: vec!["/home/me".into()],
             interrupted: Arc::clone(&interrupted),
             report: Box::new(move |error| heard.lock().unwrap().push(error.to_string())),
-            recheck: None,
+            recheck,
         };
         let remote = Arc::new(Remote::start(options, store.clone()).unwrap());
         let blobs = RemoteBlobs::new(store.clone(), remote.clone());
@@ -420,4 +425,39 @@ fn both_ends_of_an_encrypted_connection_show_their_certificates() {
         assert!(machine.ask(1, &[]).is_none());
         assert_eq!(machine.warnings().len(), 1, "{:?}", machine.warnings());
     }
+}
+
+#[test]
+fn a_result_of_the_sample_counts_only_where_this_machine_computes_the_same() {
+    let server = Server::start(Options::default());
+    let (first, oracle) = (Machine::of(&server), |number: usize| Spec { kind: StepKind::Oracle, ..spec(number) });
+    let asked = |machine: &Machine, spec: &Spec| {
+        let (send, answer) = std::sync::mpsc::channel();
+        let question = RemoteQuestion { key: spec.key(), spec: Arc::new(spec.clone()), read: vec![] };
+        machine.remote.ask(question, Box::new(move |hit| send.send(hit).unwrap()));
+        answer.recv_timeout(Duration::from_secs(60)).unwrap()
+    };
+    for spec in [oracle(1), oracle(2), spec(3)] {
+        first.remote.put(&spec.key(), &spec, &result(&first, 1));
+    }
+    assert_eq!(first.remote.finish(), 0);
+    let sampled = oracle(1).key();
+    let machine = Machine::checking(access(&server.url()), Some(Box::new(move |key| *key == sampled)));
+    assert!(asked(&machine, &oracle(2)).is_some(), "not of the sample");
+    assert_eq!((asked(&machine, &oracle(1)), machine.remote.rechecks(&sampled)), (None, true));
+    machine.remote.put(&sampled, &oracle(1), &result(&machine, 1));
+    assert_eq!((machine.remote.rechecks(&sampled), machine.warnings()), (false, vec![]), "the same");
+    // Compilers repeat themselves only mostly.
+    let all = || -> Option<Sampled> { Some(Box::new(|_| true)) };
+    assert!(asked(&Machine::checking(access(&server.url()), all()), &spec(3)).is_some());
+    let machine = Machine::checking(access(&server.url()), all());
+    assert_eq!(asked(&machine, &oracle(1)), None);
+    machine.remote.put(&sampled, &oracle(1), &result(&machine, 7));
+    let said = machine.warnings();
+    assert!(
+        said.len() == 1 && said[0].contains(&sampled.to_string()) && said[0].contains("`binary` differs"),
+        "{said:?}"
+    );
+    assert!(!machine.remote.serves(&oracle(2)), "whoever stored it may have stored others");
+    assert_eq!(machine.remote.finish(), 0);
 }

@@ -33,7 +33,8 @@ pub(crate) fn cxx_that_counts(project: &Project) -> (PathBuf, PathBuf) {
     fs::create_dir_all(&folder).unwrap();
     let (cxx, asked) = (folder.join("g++"), folder.join("asked"));
     // A compiler that is confined cannot write there.
-    fs::write(&cxx, format!("#!/bin/sh\n{{ echo >> {}; }} 2>/dev/null\nexec /usr/bin/g++ \"$@\"\n", asked.display())).unwrap();
+    fs::write(&cxx, format!("#!/bin/sh\n{{ echo >> {}; }} 2>/dev/null\nexec /usr/bin/g++ \"$@\"\n", asked.display()))
+        .unwrap();
     fs::set_permissions(&cxx, fs::Permissions::from_mode(0o755)).unwrap();
     (cxx, asked)
 }
@@ -86,7 +87,10 @@ fn workers_execute_every_step_and_their_results_are_claims() {
 
 #[test]
 fn holdout_shapes_stay_here_unless_they_may_be_sent() {
-    let manifest = ONE.replace("shapes.tiny = { n = 10 }", "shapes.tiny = { n = 10 }\nshapes.hidden = { n = 11, role = \"holdout\" }");
+    let manifest = ONE.replace(
+        "shapes.tiny = { n = 10 }",
+        "shapes.tiny = { n = 10 }\nshapes.hidden = { n = 11, role = \"holdout\" }",
+    );
     for may in [false, true] {
         let server = executing();
         let project = project(&server, &manifest).var("KFORGE_REMOTE_HOLDOUT", may.to_string());
@@ -131,6 +135,42 @@ fn a_source_that_does_not_compile_is_an_error_of_this_machine_without_a_warning(
 }
 
 #[test]
+fn a_wrong_result_of_the_cache_is_refused_where_it_is_computed_again() {
+    let server = Server::start(Options::default());
+    let first = project(&server, ONE).var("KFORGE_REMOTE_EXECUTE", "false").var("KFORGE_REMOTE_MODE", "read-write");
+    online(&first, &[]).expect(0);
+    for stored in server.state().results.values_mut() {
+        let text = String::from_utf8(stored.result.stdout_raw.clone()).unwrap();
+        if text.contains("\"observation\"") {
+            stored.result.stdout_raw = text.replacen("\"verdict\":null", "\"verdict\":{\"fail\":\"forged\"}", 1).into();
+        }
+    }
+    let second = first.cloned("second").fresh_home("home of second").var("KFORGE_REMOTE_RECHECK", "100");
+    let built = online(&second, &[]).expect(0).says("is not what this machine computes: the verdict differs");
+    assert_eq!((warnings(&built), second.report()), (1, first.report()), "{}", built.stderr());
+}
+
+#[test]
+fn doctor_reports_what_a_server_executes_and_lets_a_worker_answer() {
+    let server = executing();
+    let project = project(&server, ONE).var("KFORGE_REMOTE_PROPERTIES", "OSFamily=linux,pool=a-{toolchain}");
+    let said = |project: &Project| {
+        let output = project.command(&["doctor", "--remote"]).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = said(&project);
+    for expected in ["sha256; kforge uses sha256", "OSFamily, pool (the operator", "a worker took it"] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let unknown = project.clone().var("KFORGE_REMOTE_PROPERTIES", "gpu=h200");
+    assert!(said(&unknown).contains("no worker with the properties `gpu=h200`"), "{}", said(&unknown));
+    server.state().options.executes = false;
+    assert!(said(&project).contains("no: steps run on this machine"));
+    assert!(said(&project.var("KFORGE_REMOTE_MODE", "off")).contains("is not used"));
+}
+
+#[test]
 #[ignore = "second tier: many builds"]
 fn no_fault_of_a_server_that_executes_changes_a_build_and_each_is_reported_once() {
     let reference = executing();
@@ -152,7 +192,9 @@ fn no_fault_of_a_server_that_executes_changes_a_build_and_each_is_reported_once(
         ("unroutable", |o| o.properties.clear()),
         ("queued", |o| o.queues_forever = true),
         ("nothing starts", |o| o.worker = Arc::new(|_| Given { code: 127, ..Given::default() })),
-        ("killed", |o| o.worker = Arc::new(|_| Given { code: 137, answer: b"{\"answered\"".to_vec(), ..Given::default() })),
+        ("killed", |o| {
+            o.worker = Arc::new(|_| Given { code: 137, answer: b"{\"answered\"".to_vec(), ..Given::default() })
+        }),
     ];
     let machine = |server: &Server, name: &str| {
         let other = first.cloned(name).fresh_home(format!("home of {name}"));
@@ -205,4 +247,46 @@ fn a_worker_without_kforge_gets_it_with_the_steps() {
     let built = online(&project, &[]).expect(0);
     assert_eq!((elsewhere(&built), warnings(&built)), (executed(&built), 0), "{}", built.stderr());
     assert_eq!(server.state().counts.of(Method::Write), 1);
+}
+
+#[test]
+#[ignore = "second tier: downloads buildbox-casd from the network"]
+fn casd_executes_the_examples_with_its_own_runner() {
+    use crate::casd::Casd;
+    for example in ["quickstart", "kernels", "generated"] {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example);
+        let project = Project::new();
+        crate::builds::copy(&folder, project.root());
+        let program = project.program();
+        let Some(mut casd) = Casd::executing(&[program.parent().unwrap()]) else { return };
+        let using = |project: Project, url: &str| {
+            let project = project.var("KFORGE_REMOTE_URL", url).var("KFORGE_REMOTE_EXECUTE", "true");
+            project.var("KFORGE_REMOTE_HOLDOUT", "true").var("KFORGE_REMOTE_PROGRAM", program.clone())
+        };
+        let project = using(project, casd.url());
+        let built = online(&project, &["--target", "cpu"]).expect(0);
+        let (there, all) = (elsewhere(&built), executed(&built));
+        assert_eq!(warnings(&built), 0, "{example}: {}", built.stderr());
+        // References in Python and the like are found only here.
+        assert!(there > 0 && there * 10 >= all * 9, "{example}: {there} of {all}");
+        let other = project.cloned("alone").fresh_home("home of alone").var("KFORGE_REMOTE_MODE", "off");
+        other.built(&["--target", "cpu"]);
+        assert_eq!(project.report(), other.report(), "{example}");
+        // Killed in the middle.
+        if example == "quickstart" {
+            let third = project.cloned("third").fresh_home("home of third");
+            let url = casd.url().to_string();
+            casd.kill();
+            let Some(mut casd) = Casd::executing(&[program.parent().unwrap()]) else { return };
+            assert_ne!(casd.url(), url);
+            let third = third.var("KFORGE_REMOTE_URL", casd.url());
+            let mut child = third.command(&["build", "--message-format", "json", "--target", "cpu"]).spawn().unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(1500));
+            casd.kill();
+            let running = child.try_wait().unwrap().is_none();
+            let built = Built::of(&child.wait_with_output().unwrap()).expect(0);
+            assert!(!running || warnings(&built) <= 1, "{}", built.stderr());
+            assert_eq!(third.report(), other.report());
+        }
+    }
 }

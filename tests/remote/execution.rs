@@ -195,9 +195,23 @@ fn an_interrupted_build_cancels_what_it_waits_for() {
 #[test]
 fn a_broken_connection_is_followed_by_another_one_and_an_error_by_another_offer() {
     let server = executing();
+    let (go, gone) = mpsc::channel();
+    let gone = std::sync::Mutex::new(gone);
     server.state().options.breaking_streams = 2;
+    server.state().options.worker = Arc::new(move |_: Task| {
+        let _ = gone.lock().unwrap().recv_timeout(Duration::from_secs(60));
+        done()
+    });
     let machine = Machine::of(&server);
-    assert!(execute(&machine, step(&machine, "{}")).is_some());
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| execute(&machine, step(&machine, "{}")));
+        while server.state().counts.of(Method::WaitExecution) < 2 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        go.send(()).unwrap();
+        assert!(waits.join().unwrap().is_some());
+    });
+    drop(go);
     let counts = server.state().counts.clone();
     assert_eq!((counts.of(Method::Execute), counts.of(Method::WaitExecution)), (1, 2));
     // Some servers have an error of their own where a content is missing.
@@ -262,5 +276,7 @@ fn a_tree_that_leads_elsewhere_and_private_texts_are_not_sent() {
     assert_eq!(execute(&machine, RemoteStep { inputs, ..step(&machine, "{}") }), None);
     assert!(warnings(&machine)[0].contains("cannot be sent"), "{:?}", warnings(&machine));
     assert_eq!(server.state().counts.of(Method::Execute), 0);
-    assert!(machine.remote.is_private(&[b"{}", b"/home/me/x"]) && !machine.remote.is_private(&[b"{}", b"/usr/bin/g++"]));
+    assert!(
+        machine.remote.is_private(&[b"{}", b"/home/me/x"]) && !machine.remote.is_private(&[b"{}", b"/usr/bin/g++"])
+    );
 }

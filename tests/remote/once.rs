@@ -71,7 +71,11 @@ impl Steps {
     }
 
     /// Executes a step with these files. Returns the answer, the outputs, and how often the compiler was started.
-    fn once(&self, files: &BTreeMap<String, Vec<u8>>, home: Option<&Path>) -> (OnceAnswer, BTreeMap<String, Vec<u8>>, usize) {
+    fn once(
+        &self,
+        files: &BTreeMap<String, Vec<u8>>,
+        home: Option<&Path>,
+    ) -> (OnceAnswer, BTreeMap<String, Vec<u8>>, usize) {
         let folder = tempfile::tempdir().unwrap();
         for (path, bytes) in files {
             let place = folder.path().join(path);
@@ -116,7 +120,8 @@ fn a_step_by_itself_asks_no_compiler_and_executes_nothing_where_the_machine_is_a
             panic!("{kind}: {answer:?}")
         };
         // Each output is stated by its content.
-        let written: BTreeMap<String, Digest> = outputs.iter().map(|(n, bytes)| (n.clone(), Digest::of(bytes))).collect();
+        let written: BTreeMap<String, Digest> =
+            outputs.iter().map(|(n, bytes)| (n.clone(), Digest::of(bytes))).collect();
         assert!(!stated.is_empty() && stated == written, "{kind}");
         // The compiler compiles, where it cannot write its line, and is asked nothing.
         assert_eq!(started, 0, "{kind}");

@@ -157,7 +157,7 @@ impl Default for Options {
             truncated_stdout: false,
             answers_early: false,
             executes: false,
-            worker: Arc::new(execution::process),
+            worker: Arc::new(process),
             properties: vec!["OSFamily".into(), "ISA".into()],
             queues_forever: false,
             remembers_failures: false,

@@ -4,9 +4,9 @@
 use anstyle::{AnsiColor, Style};
 
 use super::CommandResult;
+use crate::cli::args::DoctorArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::args::DoctorArgs;
 use kforge_ops::doctor::{Finding, Presence, diagnose};
 use kforge_ops::remote_server::Server;
 

@@ -350,7 +350,10 @@ mod tests {
     fn properties_are_sorted_pairs_and_percentages_have_two_digits() {
         let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
         assert_eq!(properties("b=2, a=1=x,"), Some(vec![pair("a", "1=x"), pair("b", "2")]));
-        assert_eq!((properties(""), properties("a"), properties("a="), properties("=1")), (Some(vec![]), None, None, None));
+        assert_eq!(
+            (properties(""), properties("a"), properties("a="), properties("=1")),
+            (Some(vec![]), None, None, None)
+        );
         let texts = ["1", "0.5", "12.25%", "100", "100.01", "-1", "", ".5", "1.234"];
         let read = [Some(100), Some(50), Some(1225), Some(10_000), None, None, None, None, None];
         assert_eq!(texts.map(parse_percent), read);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::open::{Opened, Session};
+use crate::Error;
 #[cfg(feature = "remote")]
 use crate::event::Event;
-use crate::Error;
 use crate::event::Warning;
 use kforge_engine::machine_key::MachineKey;
 use kforge_engine::{Blobs, RemoteCache};
@@ -121,7 +121,10 @@ impl Session {
     pub(crate) fn execution(&self, local_jobs: usize) -> ExecutionSettings {
         let sent = || Program::Sent(self.worker.program().to_path_buf());
         ExecutionSettings {
-            program: self.settings.word("remote.program").map_or_else(sent, |path| Program::Installed(path.to_string())),
+            program: self
+                .settings
+                .word("remote.program")
+                .map_or_else(sent, |path| Program::Installed(path.to_string())),
             // The table of settings refuses other texts.
             properties: keys::properties(self.settings.word("remote.properties").unwrap_or_default())
                 .unwrap_or_default(),
@@ -133,7 +136,10 @@ impl Session {
     /// Whether steps are executed remotely if the server can do so.
     pub(super) fn executes_remotely(&self) -> bool {
         let is_used = !self.offline() && self.settings.word("remote.mode") != Some("off");
-        cfg!(feature = "remote") && is_used && self.settings.word("remote.url").is_some() && self.settings.flag("remote.execute")
+        cfg!(feature = "remote")
+            && is_used
+            && self.settings.word("remote.url").is_some()
+            && self.settings.flag("remote.execute")
     }
 
     /// What the remote cache that the settings name can do, or why that is not known. None if they name none, or it is not to be used.

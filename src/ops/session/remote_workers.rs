@@ -15,13 +15,15 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use super::remote::ExecutionSettings;
 use super::workers::Workers;
 use crate::elsewhere::{Described, described};
-use kforge_engine::{Execution, Job, RunError};
+use kforge_engine::{Blobs, Execution, Job, RunError};
+use kforge_foundation::base::Digest;
 use kforge_harness::elsewhere::OnceAnswer;
 use kforge_harness::message::Response;
 use kforge_harness::task::file_name;
 use kforge_pipeline::step::RemoteExecutor;
 use kforge_remote::{Meaning, Remote, RemoteStep, StepInput};
-use kforge_types::record::Spec;
+use kforge_types::record::spec::Tree;
+use kforge_types::record::{Form, Spec};
 
 /// The workers of a server, and those of this machine.
 pub(crate) struct RemoteWorkers<'a> {
@@ -98,16 +100,29 @@ impl RemoteWorkers<'_> {
         let inputs = job.spec.inputs.iter().filter_map(|(name, input)| {
             Some(StepInput { name: file_name(name), digest: input.digest?, form: input.form })
         });
+        let inputs: Vec<StepInput> = inputs.collect();
+        inputs.iter().try_for_each(|input| stored(job.blobs, input))?;
         Some(RemoteStep {
             program: self.execution.program.clone(),
             spec,
             places,
-            inputs: inputs.collect(),
+            inputs,
             properties: properties(&self.execution.properties, job.spec),
             time_limit_s: job.time_limit_s,
             queue_limit: self.execution.queue_limit,
         })
     }
+}
+
+/// Brings an input to the store: files of packages and documents of the plan are elsewhere until a step needs them. None if it is lost.
+fn stored(blobs: &dyn Blobs, input: &StepInput) -> Option<()> {
+    let keep = |digest: &Digest| blobs.path(digest).ok().flatten().map(drop);
+    keep(&input.digest)?;
+    if input.form == Form::Tree {
+        let tree: Tree = serde_json::from_slice(&blobs.get(&input.digest).ok()??).ok()?;
+        tree.files.values().try_for_each(keep)?;
+    }
+    Some(())
 }
 
 /// What an answer of a worker means.
@@ -118,9 +133,9 @@ fn meaning(answer: &[u8]) -> Meaning {
         }
         Ok(OnceAnswer::Answered { response: Response::Done { .. }, outputs }) => Meaning::Fleeting(outputs),
         Ok(OnceAnswer::Answered { response: Response::Failed { .. }, .. }) => Meaning::Failed,
-        Ok(OnceAnswer::Answered { response: Response::Unavailable { why } | Response::NeedsTool { why, .. }, .. }) => {
-            Meaning::Refused(why)
-        }
+        Ok(OnceAnswer::Answered {
+            response: Response::Unavailable { why } | Response::NeedsTool { why, .. }, ..
+        }) => Meaning::Refused(why),
         Ok(OnceAnswer::Differs { differences }) => {
             let differences: Vec<String> = differences.iter().map(ToString::to_string).collect();
             Meaning::Refused(differences.join("; "))
@@ -158,14 +173,14 @@ fn properties(settings: &[(String, String)], spec: &Spec) -> Vec<(String, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kforge_foundation::base::Digest;
-    use kforge_types::record::{Form, Input, StepKind};
+    use kforge_types::record::{Input, StepKind};
 
     #[test]
     fn words_in_braces_stand_for_digests_and_a_property_without_one_is_left_out() {
         let toolchain = Digest::of(b"toolchain");
         let inputs = [("toolchain".to_string(), Input { digest: Some(toolchain), form: Form::Blob })].into();
-        let spec = Spec { kind: StepKind::Compile, version: 1, implementation: None, params: Default::default(), inputs };
+        let spec =
+            Spec { kind: StepKind::Compile, version: 1, implementation: None, params: Default::default(), inputs };
         let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
         let settings = [pair("OSFamily", "linux"), pair("a", "x-{toolchain}"), pair("b", "{runtime}")];
         let expected = [pair("OSFamily", "linux"), pair("a", &format!("x-{}", toolchain.hex()))];

@@ -68,17 +68,16 @@ pub(crate) fn process(task: Task) -> Given {
         let entries = fs::read_dir(dir).into_iter().flatten().map(Result::unwrap);
         entries.map(|e| (e.file_name().to_string_lossy().into_owned(), fs::read(e.path()).unwrap())).collect()
     };
-    Given {
-        code: ran.status.code().unwrap_or(137),
-        answer: ran.stdout,
-        outputs: out(&folder.path().join("out")),
-    }
+    Given { code: ran.status.code().unwrap_or(137), answer: ran.stdout, outputs: out(&folder.path().join("out")) }
 }
 
 impl State {
     fn kept(&self, digest: Option<&re::Digest>) -> Result<Vec<u8>, Status> {
         let lost = || Status::internal("a content of the action is missing");
         let digest = digest.ok_or_else(lost)?;
+        if digest.size_bytes == 0 {
+            return Ok(vec![]);
+        }
         let is_missing = self.options.missing.as_ref().is_some_and(|missing| missing(&digest.hash));
         let blob = self.blobs.get(&digest.hash).filter(|_| !is_missing);
         blob.map(|blob| blob.bytes.clone()).ok_or_else(lost)
@@ -154,7 +153,7 @@ impl Services {
             let breaking = &mut self.state().options.breaking_streams;
             std::mem::replace(breaking, breaking.saturating_sub(1)) > 0
         };
-        let next = async move |state: Option<(watch::Receiver<lr::Operation>, bool)>| {
+        let next = move |state: Option<(watch::Receiver<lr::Operation>, bool)>| async move {
             let (mut operation, is_first) = state?;
             if !is_first && (breaks || operation.changed().await.is_err()) {
                 return None;
@@ -239,10 +238,7 @@ impl re::execution_server::Execution for Services {
         Ok(Response::new(self.followed(following)))
     }
 
-    async fn wait_execution(
-        &self,
-        request: Request<re::WaitExecutionRequest>,
-    ) -> Answer<Self::WaitExecutionStream> {
+    async fn wait_execution(&self, request: Request<re::WaitExecutionRequest>) -> Answer<Self::WaitExecutionStream> {
         let _in_flight = self.admit(Method::WaitExecution, &request).await?;
         let known = self.state().operations.get(&request.get_ref().name).cloned();
         let known = known.ok_or_else(|| Status::not_found("there is no such operation"))?;

@@ -25,7 +25,7 @@ pub(super) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send
 pub(super) struct Services(pub(super) Arc<Mutex<State>>);
 
 /// A request until it is answered.
-struct InFlight(Services);
+pub(super) struct InFlight(Services);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
