@@ -55,7 +55,7 @@ impl Workers<'_> {
     }
 
     /// Starts a runner at a device that can run what this step compiles, if it is the first such step.
-    fn warm_up(&self, job: &Job<'_>) {
+    pub(super) fn warm_up(&self, job: &Job<'_>) {
         let arch = job.spec.params.get("arch").and_then(|arch| arch.as_str());
         let Some(arch) = arch.filter(|_| job.spec.kind == StepKind::Compile) else { return };
         let resolved = self.devices.resolve(arch, None);
