@@ -31,7 +31,7 @@ use kforge_cuda::device;
 use kforge_emulator::RunError;
 use kforge_foundation::process::{exec_when_not_busy, limits};
 use kforge_harness::confine::{self, Confinement};
-use kforge_harness::elsewhere::{Difference, OnceAnswer};
+use kforge_harness::elsewhere::OnceAnswer;
 use kforge_harness::message::{Places, Response};
 use kforge_harness::runner::{self, RunTrials};
 use kforge_types::record::Spec;
@@ -50,8 +50,8 @@ pub struct Finders<'f> {
     pub search: &'f dyn Fn() -> Places,
     /// The limits of a step that a person runs.
     pub limits: OnceLimits,
-    /// Finds the tools that a file describes, for another machine: [`once::Find`].
-    pub described: &'f dyn Fn(&Path, &Spec, &Path) -> Result<Ready, Vec<Difference>>,
+    /// Finds the tools that a file describes, for another machine.
+    pub described: &'f once::FindDescribed<'f>,
 }
 
 /// Handles the arguments after `worker`. Tools are searched for only for `--once` without `--places` and for `--examine-driver`; a serving worker receives them

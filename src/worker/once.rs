@@ -42,6 +42,9 @@ pub struct Ready {
 /// Finds the tools of a step, whose inputs are in this folder; or says in what this machine differs from the one that the spec states.
 pub type Find<'f> = dyn Fn(&Spec, &Path) -> Result<Ready, Vec<Difference>> + 'f;
 
+/// The same from a file that another machine has sent, which comes first.
+pub type FindDescribed<'f> = dyn Fn(&Path, &Spec, &Path) -> Result<Ready, Vec<Difference>> + 'f;
+
 /// Executes the step whose spec, as JSON, is in the file `spec`. The inputs are in `input` (with `-` for colons in names), and the outputs are written to
 /// `output`.
 pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, steps: Dispatch) -> OnceAnswer {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::project::{Built, Project};
-use crate::server::{Given, Method, Options, Server, Task, process};
+use crate::server::execution::{Given, Task, process};
+use crate::server::{Method, Options, Server};
 
 pub(crate) use crate::compiler_survey::ONE;
 

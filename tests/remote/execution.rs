@@ -14,7 +14,8 @@ use kforge_remote::{Meaning, Program, RemoteStep, StepInput};
 use tonic::Code;
 
 use crate::client::{Fault, Machine};
-use crate::server::{Given, Method, Options, Refusal, Server, Task};
+use crate::server::execution::{Given, Task};
+use crate::server::{Method, Options, Refusal, Server};
 
 /// What the worker of most tests writes.
 const BINARY: &[u8] = b"machine code";
@@ -89,7 +90,7 @@ fn a_worker_gets_the_files_of_a_step_and_its_outputs_come_back() {
 
 #[test]
 fn every_fault_leads_to_a_run_here_with_one_warning() {
-    let answers = |answer: &'static str, code| -> crate::server::Worker {
+    let answers = |answer: &'static str, code| -> crate::server::execution::Worker {
         Arc::new(move |_: Task| Given { code, answer: answer.as_bytes().to_vec(), ..done() })
     };
     // The fault, and what the warning says.

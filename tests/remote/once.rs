@@ -14,7 +14,7 @@ use kforge::record::{Spec, StepKind};
 
 use crate::executing::{ONE, cxx_that_counts, executing, online};
 use crate::project::Project;
-use crate::server::{Task, process};
+use crate::server::execution::{Task, process};
 
 /// The files of one step of each kind that a build sends to workers.
 struct Steps {

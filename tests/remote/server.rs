@@ -20,11 +20,11 @@ use tokio::sync::{oneshot, watch};
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
 #[path = "server/execution.rs"]
-mod execution;
+pub(crate) mod execution;
 #[path = "server/services.rs"]
 mod services;
 
-pub(crate) use execution::{Given, Task, Worker, process};
+use execution::{Worker, process};
 
 pub(crate) use re::compressor::Value as Compressor;
 pub(crate) use re::digest_function::Value as Function;

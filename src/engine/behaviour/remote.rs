@@ -94,7 +94,7 @@ fn what_another_machine_executed_is_no_result_of_this_one() {
     plan[1].params = serde_json::json!({ "elsewhere": true });
     plan[5].params = serde_json::json!({ "elsewhere": true, "forget": true });
     let (outcome, events) = world.build_telling(&plan);
-    let of = |id: &str| finished(&events).into_iter().find(|step| step.id.to_string() == id).unwrap();
+    let of = |id: &str| finished(&events).into_iter().find(|step| &*step.id == id).unwrap();
     assert_eq!((of("c0").cache, of("c0").outcome.clone()), (CacheOrigin::Remote, Outcome::Executed));
     assert_eq!(of("i0").cache, CacheOrigin::None);
     let key = |id: &str| outcome.step(id).unwrap().key.unwrap();
