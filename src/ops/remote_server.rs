@@ -47,14 +47,18 @@ pub struct Server {
     pub executes: bool,
     /// The platform properties that `remote.properties` asks workers for. An operator registers their names, or the server may refuse or never route a step.
     pub properties: Vec<(String, String)>,
-    /// How long a trial step took on a worker, or why none executed it; none if the server executes nothing.
-    pub trial: Option<Result<Duration, NoTrial>>,
+    /// What became of a trial step; none if the server executes nothing.
+    pub trial: Option<Trial>,
 }
 
-/// Why no worker executed a trial step.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoTrial(String);
+/// What became of a trial step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trial {
+    /// A worker answered after this time.
+    Answered(Duration),
+    /// No worker did, for this reason.
+    NotAnswered(String),
+}
 
 impl Session {
     /// Asks the server that the settings name what it can do. If it executes, sends a step that does nothing to a worker.
@@ -99,12 +103,15 @@ impl Session {
 
     /// Sends a step to a worker that kforge refuses there, because its spec says nothing.
     #[cfg(feature = "remote")]
-    fn tried(&self, access: kforge_remote::Access) -> Result<Duration, NoTrial> {
+    fn tried(&self, access: kforge_remote::Access) -> Trial {
         use kforge_engine::blobs::Store;
         use kforge_harness::elsewhere::OnceAnswer;
         use kforge_remote::{Meaning, Remote, RemoteError, RemoteOptions, RemoteStep};
         use std::sync::{Arc, Mutex, PoisonError};
-        let home = self.home().map_err(|e| NoTrial(e.to_string()))?;
+        let home = match self.home() {
+            Ok(home) => home,
+            Err(e) => return Trial::NotAnswered(e.to_string()),
+        };
         let said: Arc<Mutex<Option<String>>> = Arc::default();
         let heard = said.clone();
         let options = RemoteOptions {
@@ -118,7 +125,10 @@ impl Session {
             }),
             recheck: None,
         };
-        let remote = Remote::start(options, Arc::new(Store::new(&home))).map_err(|e| NoTrial(e.to_string()))?;
+        let remote = match Remote::start(options, Arc::new(Store::new(&home))) {
+            Ok(remote) => remote,
+            Err(e) => return Trial::NotAnswered(e.to_string()),
+        };
         let execution = self.execution(1);
         // Words in braces stand for digests that differ between steps, so a trial has none.
         let properties = execution.properties.into_iter().filter(|(_, value)| !value.contains('{')).collect();
@@ -137,8 +147,8 @@ impl Session {
         let took = began.elapsed();
         drop(remote);
         match said.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(why) => Err(NoTrial(why)),
-            None => Ok(took),
+            Some(why) => Trial::NotAnswered(why),
+            None => Trial::Answered(took),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::cli::args::DoctorArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_ops::doctor::{Finding, Presence, diagnose};
-use kforge_ops::remote_server::Server;
+use kforge_ops::remote_server::{Server, Trial};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default().bold();
@@ -79,8 +79,8 @@ fn described(server: &Server) -> String {
     ];
     if let Some(trial) = &server.trial {
         let trial = match trial {
-            Ok(took) => format!("a worker took it and answered in {} ms", took.as_millis()),
-            Err(why) => format!("not executed: {why}"),
+            Trial::Answered(took) => format!("a worker took it and answered in {} ms", took.as_millis()),
+            Trial::NotAnswered(why) => format!("not executed: {why}"),
         };
         lines.extend([
             ("priorities", priorities),

@@ -87,9 +87,8 @@ pub enum MissingTools {
 pub struct Tools {
     documents: BTreeMap<Digest, Vec<u8>>,
     behind: HashMap<Digest, Behind>,
-    /// How toolchains are found on another machine. Those that are missing here are only found on this one.
+    /// How those toolchains are found that another machine can find too.
     origins: HashMap<Digest, Origin>,
-    /// The parts of the C++ compiler of this machine, and its Python.
     cxx: Option<Arc<cxx::CachedSurvey>>,
     python: Option<(Python, Toolchain)>,
     /// The trees of the headers of the emulator and of the shim.
@@ -375,8 +374,7 @@ impl Tools {
             Err(why) => Tool::Missing(why),
         };
         let mut of_host = |found: &Found, origin: Origin| -> Tool {
-            let found = found.clone();
-            found.map(|(found, places)| self.found_from(origin, &found, Behind::Here(places))).into()
+            found.clone().map(|(found, places)| self.found_from(origin, &found, Behind::Here(places))).into()
         };
         Toolchains {
             cxx: of_host(&host.cxx, Origin::Cxx),
