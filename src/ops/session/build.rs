@@ -174,7 +174,7 @@ impl Session {
         let blobs: Arc<dyn Blobs> = leaves.clone();
         let authentication = Authentication::new(machine_key.clone(), asked.evidence.refuses_claims());
         Ok(Ready {
-            options: self.build_options(asked, &locks, machine_key.clone())?,
+            options: self.build_options(asked, &locks, machine_key.clone(), &remote)?,
             pool: Arc::new(self.pool(opened)?),
             observed,
             graph: planned.graph,

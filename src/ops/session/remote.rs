@@ -133,15 +133,6 @@ impl Session {
         }
     }
 
-    /// Whether steps are executed remotely if the server can do so.
-    pub(super) fn executes_remotely(&self) -> bool {
-        let is_used = !self.offline() && self.settings.word("remote.mode") != Some("off");
-        cfg!(feature = "remote")
-            && is_used
-            && self.settings.word("remote.url").is_some()
-            && self.settings.flag("remote.execute")
-    }
-
     /// What the remote cache that the settings name can do, or why that is not known. None if they name none, or it is not to be used.
     pub(crate) fn remote_state(&self) -> Option<RemoteState> {
         let url = self.settings.word("remote.url")?;
@@ -205,6 +196,11 @@ impl BuildRemote {
         }
     }
 
+    /// Whether steps of this build go to workers of the server.
+    pub(super) fn executes(&self) -> bool {
+        self.executing().is_some()
+    }
+
     /// The server that executes steps, and how.
     pub(super) fn executing(&self) -> Option<(&Remote, &ExecutionSettings)> {
         Some((self.remote.as_deref()?, self.execution.as_deref()?))
@@ -229,6 +225,11 @@ impl BuildRemote {
     /// The store.
     pub(super) fn behind(&self, store: Arc<dyn Blobs>) -> Arc<dyn Blobs> {
         store
+    }
+
+    /// No.
+    pub(super) fn executes(&self) -> bool {
+        false
     }
 
     /// None.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::open::{Opened, Session, Worker};
+use super::super::remote::BuildRemote;
 use super::PlanRequest;
 use crate::Error;
 use kforge_engine::lock::Lock;
@@ -30,18 +31,18 @@ impl Session {
         asked: &PlanRequest,
         locks: &[Lock],
         machine_key: Option<Arc<MachineKey>>,
+        remote: &BuildRemote,
     ) -> Result<BuildOptions, Error> {
         let local = self.local_jobs(asked)?;
-        // Steps that run elsewhere take neither processors nor memory of this machine. Those that have to run here wait for each other.
-        let remote = if self.executes_remotely() { self.settings.number("remote.jobs") as usize } else { 0 };
-        let jobs = remote.max(local);
-        let memory_mib = super::super::memory::capacity_mib(&self.settings).saturating_mul(jobs as u64) / local as u64;
+        // Of the steps in flight, those that have to run here wait for each other. Any of them may have to, so all count with their memory.
+        let remote = if remote.executes() { self.settings.number("remote.jobs") as usize } else { 0 };
         let remeasure = asked.remeasure.then(|| -> Chosen { Arc::new(|node| node.resources.device.is_some()) });
         Ok(BuildOptions {
             keep_going: asked.keep_going || self.settings.flag("build.keep-going"),
             capacity: Capacity {
-                cpus: jobs as u32,
-                memory_mib,
+                cpus: remote.max(local) as u32,
+                pure: Some(local as u32),
+                memory_mib: super::super::memory::capacity_mib(&self.settings),
                 shared: FOR_A_DEVICE,
                 // If locks have no effect here, the steps of this build still take turns.
                 takes_turns: locks.iter().all(Lock::is_held),
