@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::message::Response;
+use super::stage::name_of_output;
 use kforge_foundation::base::Digest;
 
 /// The answer of `kforge worker --once`.
@@ -17,7 +18,7 @@ use kforge_foundation::base::Digest;
 pub enum OnceAnswer {
     /// The step was executed, or could not be.
     Answered {
-        /// What a worker of this machine answers too.
+        /// What a worker of this machine answers, as well.
         response: Response,
         /// Each output by name. A server that loses or changes one is noticed.
         outputs: BTreeMap<String, Digest>,
@@ -33,16 +34,14 @@ impl OnceAnswer {
     /// The answer for a response, with the outputs in a folder.
     ///
     /// # Errors
-    /// An output cannot be read.
+    /// An output cannot be read, or is none that a worker of this machine may give.
     pub fn of(response: Response, output: &Path) -> io::Result<OnceAnswer> {
         let mut outputs = BTreeMap::new();
         if matches!(response, Response::Done { .. }) {
             for entry in std::fs::read_dir(output)? {
                 let entry = entry?;
-                if entry.file_type()?.is_file() {
-                    let name = entry.file_name().to_string_lossy().into_owned();
-                    outputs.insert(name, Digest::of_file(&entry.path())?);
-                }
+                let name = name_of_output(&entry)?;
+                outputs.insert(name, Digest::of_file(&entry.path())?);
             }
         }
         Ok(OnceAnswer::Answered { response, outputs })
@@ -101,6 +100,9 @@ mod tests {
         let answer = OnceAnswer::of(done(false), folder.path()).unwrap();
         let outputs = [("binary".to_string(), Digest::of(b"abc"))].into();
         assert_eq!(answer, OnceAnswer::Answered { response: done(false), outputs });
+        std::fs::create_dir(folder.path().join("more")).unwrap();
+        let refused = OnceAnswer::of(done(false), folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("`more` is not a regular file"), "{refused}");
         let failed = Response::Failed { message: "x".into(), notes: vec![] };
         let answer = OnceAnswer::of(failed.clone(), folder.path()).unwrap();
         assert_eq!(answer, OnceAnswer::Answered { response: failed, outputs: BTreeMap::new() });

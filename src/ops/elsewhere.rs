@@ -4,7 +4,9 @@
 //! | decision | because |
 //! |---|---|
 //! | the machine that asks sends how it found its tools ([`StepFile`]), not their contents | the paths and the list of parts make queries of the compiler needless where the same compiler is installed |
-//! | the machine that executes reads every part itself | a key states contents; a result of another compiler under that key would be wrong everywhere |
+//! | the machine that executes reads every part itself, but the wheels of a CUDA | a key states contents; a result of another compiler under that key would be wrong everywhere. Wheels are installed by digest |
+//! | its loader says which libraries are loaded, and its Python which numpy | the files at the paths of the machine that asks may be equal and not be those that are used here |
+//! | a compiler that is a script is surveyed again | it may choose another compiler here |
 //! | what cannot be compared is a difference | no result is better than one of an unknown compiler |
 //! | digests are remembered by the times of files only below `KFORGE_HOME` | whoever may write that memory decides what is compared |
 
@@ -16,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::implementation::implementations;
 use crate::session::machine::Machine;
-use crate::session::tools::PRELUDE;
+use crate::session::tools::{PRELUDE, is_script};
 use kforge_engine::home::Home;
 use kforge_engine::stat::StatCache;
 use kforge_foundation::base::Digest;
@@ -24,7 +26,7 @@ use kforge_harness::elsewhere::Difference;
 use kforge_harness::message::Places;
 use kforge_harness::task::file_name;
 use kforge_project::toolchain::cxx::CachedSurvey;
-use kforge_project::toolchain::{Cuda, DigestFile, Group, Python, cxx, processor, python};
+use kforge_project::toolchain::{Cuda, DigestFile, Group, cxx, processor, python};
 use kforge_types::record::Spec;
 use kforge_types::record::params::{Compiler, Toolchain};
 
@@ -45,6 +47,16 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Whether it is found only in a home, where wheels are installed.
+    pub fn needs_home(&self) -> bool {
+        match self {
+            Origin::CudaCompiler(cuda, _) | Origin::Cuda(cuda, _) | Origin::Cub(cuda) => {
+                matches!(cuda, Cuda::Wheels(_))
+            }
+            Origin::Cxx | Origin::Python => false,
+        }
+    }
+
     /// Whether it has the C++ compiler of the machine.
     pub fn has_cxx(&self) -> bool {
         match self {
@@ -75,9 +87,9 @@ pub struct StepFile {
     /// The C++ compiler with its parts, if the step uses one, or what programs that it linked load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cxx: Option<CachedSurvey>,
-    /// The Python, if the step uses one.
+    /// The path of the Python, if the step uses one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub python: Option<(Python, Toolchain)>,
+    pub python: Option<PathBuf>,
     /// The toolchains of the step, by the digest of their descriptions.
     pub toolchains: BTreeMap<Digest, Origin>,
     /// The limits of the step.
@@ -111,14 +123,16 @@ type Found = (Toolchain, BTreeMap<String, PathBuf>);
 /// The tools of this machine for a step.
 struct Here<'a> {
     file: StepFile,
+    /// The C++ compiler of this machine, if it was found.
+    cxx: Option<CachedSurvey>,
     /// Where toolchains are installed; none if no variable names a home.
     toolchains: Option<PathBuf>,
     digest: DigestFile<'a>,
 }
 
 impl StepFile {
-    /// The places of the step's tools on this machine. `home` is the home that the environment names. Starts no thread, and no process where the tools are the
-    /// same.
+    /// The places of the step's tools on this machine. `home` is the home that the environment names. Starts no thread, and no compiler where the
+    /// tools are the same and the compiler is no script.
     ///
     /// # Errors
     /// In what this machine differs from the one that the spec states.
@@ -139,7 +153,7 @@ impl StepFile {
             }
         };
         let toolchains = opened.as_ref().map(Home::toolchains);
-        let mut here = Here { file: self, toolchains, digest: &digest };
+        let mut here = Here { file: self, cxx: None, toolchains, digest: &digest };
         let mut places = Places::default();
         for (name, stated) in &spec.inputs {
             let (Some(stated), Some(described)) = (&stated.digest, described(name)) else { continue };
@@ -148,7 +162,7 @@ impl StepFile {
                 Err(difference) => differences.push(difference),
             }
         }
-        places.read = here.file.cxx.as_ref().map(|cxx| cxx.survey.folders()).unwrap_or_default();
+        places.read = here.cxx.as_ref().or(here.file.cxx.as_ref()).map(|cxx| cxx.survey.folders()).unwrap_or_default();
         if let Some(machine) = machine {
             machine.close();
         }
@@ -185,37 +199,42 @@ impl Here<'_> {
     /// What a program that the C++ compiler links loads here, and the processor.
     fn runtime(&self) -> Result<Toolchain, String> {
         let cxx = self.file.cxx.as_ref().ok_or("the request says nothing of libraries")?;
-        let mut runtime = cxx.survey.loaded(self.digest).map_err(|e| e.to_string())?;
+        let mut survey = cxx.survey.clone();
+        let program = std::env::current_exe().map_err(|e| e.to_string())?;
+        survey.load_runtime(&program).map_err(|e| e.to_string())?;
+        let mut runtime = survey.loaded(self.digest).map_err(|e| e.to_string())?;
         runtime.tools.extend(processor::fingerprint().tools);
         Ok(runtime)
     }
 
     /// The C++ compiler of this machine, at the path of the other one.
     fn cxx(&mut self) -> Result<Found, String> {
-        let known = self.file.cxx.take().ok_or("the request says nothing of a C++ compiler")?;
+        let mut known = self.file.cxx.clone().ok_or("the request says nothing of a C++ compiler")?;
         let path = known.survey.compiler.path.clone();
-        let recalled = cxx::recall(Some(known), Some(&path), "", PRELUDE, self.digest);
+        let program = std::env::current_exe().map_err(|e| e.to_string())?;
+        let is_loaded =
+            !is_script(&path) && known.survey.load_tools().is_ok() && known.survey.load_runtime(&program).is_ok();
+        let recalled = cxx::recall(Some(known).filter(|_| is_loaded), Some(&path), "", PRELUDE, self.digest);
         let (found, _) = recalled.map_err(|e| e.to_string())?;
         let places = [("c++".to_string(), found.survey.compiler.path.clone())].into();
         let fingerprint = found.fingerprint.clone();
-        self.file.cxx = Some(found);
+        self.cxx = Some(found);
         Ok((fingerprint, places))
     }
 
     fn python(&mut self) -> Result<Found, String> {
-        let known = self.file.python.take().ok_or("the request says nothing of a Python")?;
-        let asked = known.0.asked.clone();
-        let (python, fingerprint) =
-            python::recall(Some(known), Some(&asked), "", self.digest).map_err(|e| e.to_string())?;
-        let places = python::places(&python);
-        self.file.python = Some((python, fingerprint.clone()));
-        Ok((fingerprint, places))
+        let asked = self.file.python.as_ref().ok_or("the request says nothing of a Python")?;
+        let (python, fingerprint) = python::recall(None, Some(asked), "", self.digest).map_err(|e| e.to_string())?;
+        Ok((fingerprint, python::places(&python)))
     }
 
     /// The paths of a part of a CUDA that is installed here.
     fn installed(&self, cuda: &Cuda, group: Group) -> Result<BTreeMap<String, PathBuf>, String> {
         let none = || "no home is named in which a CUDA is installed (variable `KFORGE_HOME`)".to_string();
-        let toolchains = self.toolchains.as_deref().ok_or_else(none)?;
+        let toolchains = match cuda {
+            Cuda::Wheels(_) => self.toolchains.as_deref().ok_or_else(none)?,
+            Cuda::Local(root) => root.as_path(),
+        };
         let installed = cuda.installed(group, toolchains).map_err(|e| e.to_string())?;
         installed.map(|installed| installed.tools).ok_or_else(|| format!("`{}` is not installed", group.name()))
     }

@@ -159,7 +159,8 @@ pub(crate) fn prepared(step: &RemoteStep, shared: &Shared, function: HashFunctio
     #[expect(deprecated, reason = "servers of versions before 2.2 do not read the properties of the action")]
     let command = reapi::Command {
         arguments: std::iter::once(program).chain(words.map(String::from)).collect(),
-        environment_variables: [("HOME", "/tmp"), ("PATH", "/usr/local/bin:/usr/bin:/bin")]
+        // No `HOME`: a folder that others share may hold settings of a stranger.
+        environment_variables: [("PATH", "/usr/local/bin:/usr/bin:/bin")]
             .iter()
             .map(variable)
             .collect(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,20 @@ use kforge::record::{Spec, StepKind};
 use crate::executing::{ONE, cxx_that_counts, executing, online};
 use crate::project::Project;
 use crate::server::execution::{Task, process};
+
+/// The same compiler as a program: a script is surveyed again on each machine.
+fn program_that_counts(cxx: &Path, asked: &Path) {
+    let source = cxx.with_file_name("source.c");
+    let text = format!(
+        "#include <stdio.h>\n#include <unistd.h>\nint main(int n, char **words) {{ FILE *f = fopen(\"{}\", \"a\"); \
+         if (f) {{ fputs(\"\\n\", f); fclose(f); }} words[0] = \"/usr/bin/g++\"; return execv(words[0], words); }}\n",
+        asked.display()
+    );
+    fs::write(&source, text).unwrap();
+    fs::remove_file(cxx).unwrap();
+    assert!(Command::new("/usr/bin/gcc").arg("-o").args([cxx, &source]).status().unwrap().success());
+    fs::remove_file(source).unwrap();
+}
 
 /// The files of one step of each kind that a build sends to workers.
 struct Steps {
@@ -34,6 +49,7 @@ fn steps() -> Steps {
     });
     let project = crate::executing::project(&server, ONE);
     let (cxx, asked) = cxx_that_counts(&project);
+    program_that_counts(&cxx, &asked);
     let project = project.var("KFORGE_TOOLCHAIN_CXX", cxx);
     online(&project, &[]).expect(0);
     let files = std::mem::take(&mut *kept.lock().unwrap());
@@ -155,11 +171,68 @@ fn a_step_by_itself_asks_no_compiler_and_executes_nothing_where_the_machine_is_a
 #[test]
 fn a_compiler_that_changed_on_the_worker_is_another_one() {
     let steps = steps();
-    let cxx = fs::read_to_string(steps.asked.with_file_name("g++")).unwrap();
-    fs::write(steps.asked.with_file_name("g++"), format!("{cxx}# changed\n")).unwrap();
+    let cxx = steps.asked.with_file_name("g++");
+    let bytes = [fs::read(&cxx).unwrap(), b"changed".to_vec()].concat();
+    fs::write(&cxx, bytes).unwrap();
     let differences = steps.differences(&steps.files[&StepKind::Compile]);
     assert_eq!(differences, [parts("toolchain", &["c++"])]);
     // Verifications use no compiler, only what it linked with.
     let (answer, ..) = steps.once(&steps.files[&StepKind::Verify], None);
     assert!(matches!(answer, OnceAnswer::Answered { response: Response::Done { .. }, .. }), "{answer:?}");
+}
+
+#[test]
+fn a_tool_that_only_the_worker_has_before_another_is_another_compiler() {
+    let steps = steps();
+    let files = &steps.files[&StepKind::Compile];
+    assert!(!String::from_utf8_lossy(&files["places.json"]).contains("\"absent\":\"\""));
+    // The driver's folder comes first in its `PATH`.
+    let tool = steps.asked.with_file_name("as");
+    fs::write(&tool, "#!/bin/sh\nexec /usr/bin/as \"$@\"\n").unwrap();
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    match &steps.differences(files)[..] {
+        [Difference::Parts { input, names }] => assert!(input == "toolchain" && names.contains(&"as".to_string())),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_libraries_are_those_that_the_loader_of_the_worker_takes() {
+    let steps = steps();
+    let mut files = steps.files[&StepKind::Verify].clone();
+    let mut places: serde_json::Value = serde_json::from_slice(&files["places.json"]).unwrap();
+    let runtime = places["cxx"]["survey"]["runtime"].as_array_mut().unwrap();
+    // The machine that asks has loaded it from a folder where the worker has another file of that name, which it does not load.
+    let libm = runtime.iter_mut().find(|path| path.as_str().unwrap().ends_with("libm.so.6")).unwrap();
+    let copy = steps.asked.with_file_name("libm.so.6");
+    fs::write(&copy, "another").unwrap();
+    *libm = copy.to_str().unwrap().into();
+    files.insert("places.json".into(), serde_json::to_vec(&places).unwrap());
+    let (answer, ..) = steps.once(&files, None);
+    assert!(matches!(answer, OnceAnswer::Answered { response: Response::Done { .. }, .. }), "{answer:?}");
+    // A library that only the machine that asks loads.
+    let mut places: serde_json::Value = serde_json::from_slice(&files["places.json"]).unwrap();
+    places["cxx"]["survey"]["runtime"] = serde_json::json!(["/lib64/libc.so.6"]);
+    files.insert("places.json".into(), serde_json::to_vec(&places).unwrap());
+    assert!(matches!(&steps.differences(&files)[..], [Difference::Parts { input, .. }] if input == "runtime"));
+}
+
+#[test]
+fn settings_above_the_folder_of_a_step_say_nothing_about_its_sandbox() {
+    let steps = steps();
+    let verdict = |said: &str| {
+        let settings = tempfile::tempdir().unwrap();
+        fs::create_dir(settings.path().join(".kforge")).unwrap();
+        fs::write(settings.path().join(".kforge/config.toml"), said).unwrap();
+        // Damaged settings would be noticed.
+        let environment = kforge::config::Environment::of([("HOME".into(), settings.path().display().to_string())]);
+        (
+            kforge::config::Settings::load(settings.path(), &environment, &[]).0.flag("sandbox.required"),
+            kforge::config::Settings::of_variables(&environment).flag("sandbox.required"),
+        )
+    };
+    assert_eq!(verdict("[sandbox]\nrequired = false\n"), (false, true));
+    let environment = kforge::config::Environment::of([("KFORGE_SANDBOX_REQUIRED".into(), "false".into())]);
+    assert!(!kforge::config::Settings::of_variables(&environment).flag("sandbox.required"));
+    assert!(matches!(steps.once(&steps.files[&StepKind::Verify], None).0, OnceAnswer::Answered { .. }));
 }

@@ -38,14 +38,17 @@ pub fn run(words: &[OsString]) -> ExitCode {
         Places { tools: cxx.into_iter().chain(python).chain(devices).collect(), read, scratch: None }
     };
     let is_once = words.first().is_some_and(|word| word == "--once");
-    let allow_unconfined = is_once && !settings().flag("sandbox.required");
+    let is_described = words.iter().any(|word| word == "--places");
+    let allow_unconfined = is_once && !is_described && !settings().flag("sandbox.required");
     let limits = OnceLimits {
         time: Duration::from_secs(600),
-        run: Duration::from_secs(if is_once { settings().number("build.time-limit") } else { 0 }),
+        run: Duration::from_secs(if is_once && !is_described { settings().number("build.time-limit") } else { 0 }),
         memory: 8 << 30,
         compiler_memory: 8 << 30,
         allow_unconfined,
     };
+    // Files are no word of the machine here: above the folder of a step and in a shared home folder, anyone may write them.
+    let requires_sandbox = Settings::of_variables(&environment).flag("sandbox.required");
     let home = environment.get("KFORGE_HOME").map(PathBuf::from);
     let described = |file: &Path, spec: &Spec, input: &Path| {
         let missing = |why: String| vec![Difference::Missing { input: "places".into(), why }];
@@ -58,7 +61,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
             run: Duration::from_secs(limits.run_s),
             memory: limits.memory,
             compiler_memory: limits.compiler_memory,
-            allow_unconfined,
+            allow_unconfined: !requires_sandbox,
         };
         Ok(Ready { places, limits })
     };

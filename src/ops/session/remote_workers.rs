@@ -10,20 +10,20 @@
 //! | spec and places with a private text stay here | paths name people and projects |
 
 use std::collections::BTreeMap;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::remote::ExecutionSettings;
 use super::workers::Workers;
-use crate::elsewhere::{Described, described};
+use crate::elsewhere::{Described, Origin, described};
 use kforge_engine::{Blobs, Execution, Job, RunError};
 use kforge_foundation::base::Digest;
 use kforge_harness::elsewhere::OnceAnswer;
 use kforge_harness::message::Response;
 use kforge_harness::task::file_name;
 use kforge_pipeline::step::RemoteExecutor;
-use kforge_remote::{Meaning, Remote, RemoteStep, StepInput};
+use kforge_remote::{Meaning, Program, Remote, RemoteStep, StepInput};
 use kforge_types::record::spec::Tree;
-use kforge_types::record::{Form, Spec};
+use kforge_types::record::{Form, Spec, StepResult};
 
 /// The workers of a server, and those of this machine.
 pub(crate) struct RemoteWorkers<'a> {
@@ -67,34 +67,55 @@ impl RemoteExecutor for RemoteWorkers<'_> {
     fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         // What is compiled elsewhere is measured here.
         self.local.warm_up(job);
-        if let Some(execution) = self.elsewhere(job) {
+        let failure = Arc::<Mutex<Option<String>>>::default();
+        if let Some(execution) = self.elsewhere(job, &failure) {
             return Ok(execution);
         }
         // Steps at a device take turns there anyway.
         let _slot = job.device.is_none().then(|| self.here.take());
-        self.local.execute(job)
+        let ended = self.local.execute(job);
+        let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Ok(Execution { forget: false, .. }), Some(why)) = (&ended, failure) {
+            self.remote.doubts(format!("this machine executes it, and there: {why}"));
+        }
+        ended
     }
 }
 
 impl RemoteWorkers<'_> {
-    /// What a worker of the server gives for a step; none if it is to run here.
-    fn elsewhere(&self, job: &Job<'_>) -> Option<Execution> {
+    /// What a worker of the server gives for a step; none if it is to run here. `failure` gets why the worker has no result although it executed the step.
+    fn elsewhere(&self, job: &Job<'_>, failure: &Arc<Mutex<Option<String>>>) -> Option<Execution> {
         if job.device.is_some() || !self.remote.may_execute(job.spec) || self.remote.rechecks(job.key) {
             return None;
         }
         let step = self.step(job)?;
-        let answer = self.remote.execute(step, Box::new(meaning))?;
-        match serde_json::from_slice(&answer).ok()? {
-            OnceAnswer::Answered { response: Response::Done { verdict, notes, summary, forget }, outputs } => {
-                Some(Execution { outputs, verdict, notes, summary, forget, elsewhere: true })
-            }
-            _ => None,
+        let heard = failure.clone();
+        let read = move |answer: &[u8]| {
+            *heard.lock().unwrap_or_else(PoisonError::into_inner) = failure_in(answer);
+            meaning(answer)
+        };
+        let answer = self.remote.execute(step, Box::new(read))?;
+        let OnceAnswer::Answered { response: Response::Done { verdict, notes, summary, forget: false }, outputs } =
+            serde_json::from_slice(&answer).ok()?
+        else {
+            return None;
+        };
+        if self.remote.samples(job.key, job.spec.kind) {
+            // It runs here as well, and the engine compares what that gives.
+            self.remote.keep_back(job.key, StepResult { outputs, verdict, notes, summary, duration_ms: 0 });
+            return None;
         }
+        Some(Execution { outputs, verdict, notes, summary, forget: false, elsewhere: true })
     }
 
     /// A step for the server; none if it must not leave this machine, or no other one could execute it.
     fn step(&self, job: &Job<'_>) -> Option<RemoteStep> {
         let file = self.local.tools.step_file(job.spec, self.local.step_limits(job.time_limit_s))?;
+        // Only a program that is installed there can know a home there.
+        let is_sent = matches!(self.execution.program, Program::Sent(_));
+        if is_sent && file.toolchains.values().any(Origin::needs_home) {
+            return None;
+        }
         let (spec, places) = (serde_json::to_vec(job.spec).ok()?, serde_json::to_vec(&file).ok()?);
         if self.remote.is_private(&[&spec, &places]) {
             return None;
@@ -127,14 +148,23 @@ fn stored(blobs: &dyn Blobs, input: &StepInput) -> Option<()> {
     Some(())
 }
 
+/// Why a worker that executed a step has no result of it; none if it has one, or did not execute it.
+fn failure_in(answer: &[u8]) -> Option<String> {
+    let Ok(OnceAnswer::Answered { response, .. }) = serde_json::from_slice(answer) else { return None };
+    match response {
+        Response::Failed { message, .. } => Some(message),
+        Response::Done { forget: true, summary, .. } => Some(format!("a time-out {summary}").trim_end().to_string()),
+        _ => None,
+    }
+}
+
 /// What an answer of a worker means.
 fn meaning(answer: &[u8]) -> Meaning {
     match serde_json::from_slice(answer) {
         Ok(OnceAnswer::Answered { response: Response::Done { forget: false, .. }, outputs }) => {
             Meaning::Result(outputs)
         }
-        Ok(OnceAnswer::Answered { response: Response::Done { .. }, outputs }) => Meaning::Fleeting(outputs),
-        Ok(OnceAnswer::Answered { response: Response::Failed { .. }, .. }) => Meaning::Failed,
+        Ok(OnceAnswer::Answered { response: Response::Done { .. } | Response::Failed { .. }, .. }) => Meaning::Failed,
         Ok(OnceAnswer::Answered {
             response: Response::Unavailable { why } | Response::NeedsTool { why, .. }, ..
         }) => Meaning::Refused(why),
@@ -196,7 +226,7 @@ mod tests {
             response: Response::Done { verdict: None, notes: vec![], summary: String::new(), forget },
             outputs: BTreeMap::new(),
         };
-        assert_eq!((read(&done(false)), read(&done(true))), (Meaning::Result([].into()), Meaning::Fleeting([].into())));
+        assert_eq!((read(&done(false)), read(&done(true))), (Meaning::Result([].into()), Meaning::Failed));
         let failed = Response::Failed { message: "x".into(), notes: vec![] };
         let failed = OnceAnswer::Answered { response: failed, outputs: BTreeMap::new() };
         assert_eq!(read(&failed), Meaning::Failed);

@@ -90,7 +90,7 @@ pub struct Tools {
     /// How those toolchains are found that another machine can find too.
     origins: HashMap<Digest, Origin>,
     cxx: Option<Arc<cxx::CachedSurvey>>,
-    python: Option<(Python, Toolchain)>,
+    python: Option<PathBuf>,
     /// The trees of the headers of the emulator and of the shim.
     headers: Option<(Digest, Digest)>,
     /// The files and folders that the C++ compiler reads.
@@ -294,7 +294,7 @@ impl Tools {
         self.headers = Some((emulator, shim));
         self.read.clone_from(&host.read);
         self.cxx.clone_from(&host.survey);
-        self.python = host.python.as_ref().ok().and_then(|(found, _)| Some((host.interpreter.clone()?, found.clone())));
+        self.python = host.interpreter.as_ref().map(|python| python.asked.clone());
         let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu) && needs_cuda(package);
         let none = || Err(NoCuda::NoTarget);
         let for_cub = if with_cub { cuda(package) } else { none() };
@@ -627,8 +627,8 @@ impl Host {
         let mut witness = Witness::default();
         let mut too_old = None;
         let (cxx, read, runtime, survey, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
-            Ok((mut found, steady)) => {
-                witness.absent = std::mem::take(&mut found.survey.absent).into_iter().collect();
+            Ok((found, steady)) => {
+                witness.absent = found.survey.absent.iter().cloned().collect();
                 // The loader's configuration.
                 Self::LOADER.iter().map(Path::new).for_each(|p| witness.saw(p, p.exists()));
                 let runtime = found.survey.loaded(digest).map_err(|e| format!("could not read the C library: {e}"));
@@ -752,7 +752,7 @@ fn remember(journal: &Journal, name: &str, before: Option<Vec<u8>>, now: &impl s
 }
 
 /// Whether a tool is a script, which may choose another tool later.
-fn is_script(path: &Path) -> bool {
+pub(crate) fn is_script(path: &Path) -> bool {
     let mut head = [0; 2];
     let read = std::fs::File::open(path).and_then(|mut f| io::Read::read_exact(&mut f, &mut head));
     read.is_err() || head == *b"#!"

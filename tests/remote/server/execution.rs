@@ -59,7 +59,6 @@ pub(crate) fn process(task: Task) -> Given {
         .args(&task.words[1..])
         .current_dir(folder.path())
         .env_clear()
-        .env("HOME", folder.path())
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .stdin(Stdio::null())
         .output();
