@@ -165,10 +165,23 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
             }
             keep(task, tools, result, forget, troubles)
         }
-        Err(RunError::Unavailable(missing)) => WorkResult::Unavailable(missing, unanswered(task, tools)),
-        Err(error @ RunError::NeedsTool { .. }) => WorkResult::Unavailable(error.to_string(), unanswered(task, tools)),
-        Err(RunError::Failed { message, notes, trouble }) => WorkResult::Failed { message, notes, trouble },
+        Err(RunError::Unavailable(missing)) => unavailable(task, tools, missing),
+        Err(error @ RunError::NeedsTool { .. }) => unavailable(task, tools, error.to_string()),
+        Err(RunError::Failed { message, notes, trouble }) => {
+            if let Some(remote) = tools.remote {
+                remote.compare(&task.key, &task.spec, None);
+            }
+            WorkResult::Failed { message, notes, trouble }
+        }
         Err(RunError::Interrupted) => WorkResult::Interrupted,
+    }
+}
+
+/// The end of a step that this machine cannot run: a result that was to be compared counts without that.
+fn unavailable(task: &Task, tools: &Tools<'_>, missing: String) -> WorkResult {
+    match tools.remote.and_then(|remote| remote.kept_back(&task.key)) {
+        Some(hit) => WorkResult::Known(hit),
+        None => WorkResult::Unavailable(missing, unanswered(task, tools)),
     }
 }
 
@@ -199,7 +212,11 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
             troubles.push(format!("cannot write a cache: {error}; the work will be repeated"));
         }
     }
-    if let Some(remote) = tools.remote.filter(|remote| remote.serves(&task.spec)) {
+    if let Some(remote) = tools.remote
+        // A server that is no longer used is compared as well.
+        && !remote.compare(&task.key, &task.spec, Some(&result))
+        && remote.serves(&task.spec)
+    {
         remote.put(&task.key, &task.spec, &result);
     }
     if task.spec.kind.observes_device() {

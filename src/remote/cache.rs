@@ -10,6 +10,7 @@ use crossbeam_channel::bounded;
 use kforge_engine::action::asks_device;
 use kforge_engine::{Blobs, Hit, RemoteAnswer, RemoteCache, RemoteQuestion};
 use kforge_foundation::base::Digest;
+use kforge_types::record::event::CacheOrigin;
 use kforge_types::record::{Spec, StepKind, StepResult};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -54,8 +55,10 @@ pub struct Remote {
     private: Vec<String>,
     recheck: Option<Sampled>,
     /// Results of the sample: the steps run again here. They count for nothing before they have.
-    suspended: Arc<Mutex<HashMap<Digest, StepResult>>>,
+    suspended: Arc<Mutex<HashMap<Digest, Hit>>>,
     report: Arc<dyn Fn(&RemoteError) + Send + Sync>,
+    /// Whether a contradiction was reported. One is enough, and no other error takes its place.
+    is_contradicted: AtomicBool,
 }
 
 impl Remote {
@@ -65,15 +68,17 @@ impl Remote {
     /// The system refuses a thread.
     pub fn start(options: RemoteOptions, store: Arc<dyn Blobs>) -> std::io::Result<Remote> {
         let RemoteOptions { access, writes, holdout, private, interrupted, report, recheck } = options;
-        // One message is enough, whether reading fails first or storing does.
+        // A server that is gone fails in every way at once, so one message is enough. Other errors are said once for reading, storing and executing each.
         let report: Arc<dyn Fn(&RemoteError) + Send + Sync> = report.into();
         let is_said = Arc::new(AtomicBool::new(false));
         let breaker = || {
             let (report, is_said) = (report.clone(), is_said.clone());
             Breaker::new(Box::new(move |error: &RemoteError| {
-                if !is_said.swap(true, Ordering::Relaxed) {
+                let is_new = !error.is_outage() || !is_said.swap(true, Ordering::Relaxed);
+                if is_new {
                     report(error);
                 }
+                is_new
             }))
         };
         let shared = Arc::new(Shared::new(access, store, interrupted, [breaker(), breaker(), breaker()]));
@@ -85,7 +90,8 @@ impl Remote {
             }
         })?;
         let (requests, thread) = (Mutex::new(Some(send)), Mutex::new(Some(thread)));
-        Ok(Remote { shared, requests, thread, writes, holdout, private, recheck, suspended: Arc::default(), report })
+        let (suspended, is_contradicted) = (Arc::default(), AtomicBool::new(false));
+        Ok(Remote { shared, requests, thread, writes, holdout, private, recheck, suspended, report, is_contradicted })
     }
 
     /// Connects, and asks what the server can do.
@@ -146,7 +152,22 @@ impl Remote {
         self.suspended().contains_key(key)
     }
 
-    fn suspended(&self) -> MutexGuard<'_, HashMap<Digest, StepResult>> {
+    /// Whether the result of a step belongs to the sample that is computed again here. A compiler does not always give the same bytes.
+    pub fn samples(&self, key: &Digest, kind: StepKind) -> bool {
+        kind != StepKind::Compile && self.recheck.as_ref().is_some_and(|is_sampled| is_sampled(key))
+    }
+
+    /// Keeps a result of a worker back until the step has run here.
+    pub fn keep_back(&self, key: &Digest, result: StepResult) {
+        self.suspended().insert(*key, Hit { result, origin: CacheOrigin::Remote, evidence: None, tag: None });
+    }
+
+    /// A worker gave no result for a step that this machine has then executed.
+    pub fn doubts(&self, why: String) {
+        self.shared.executing.failure(&RemoteError::Worker(why));
+    }
+
+    fn suspended(&self) -> MutexGuard<'_, HashMap<Digest, Hit>> {
         self.suspended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,14 +217,12 @@ impl RemoteCache for Remote {
     }
 
     fn ask(&self, question: RemoteQuestion, answer: RemoteAnswer) {
-        let is_sampled = self.recheck.as_ref().is_some_and(|is_sampled| is_sampled(&question.key));
-        // A compiler does not make the same machine code twice.
-        let answer: RemoteAnswer = match is_sampled && question.spec.kind != StepKind::Compile {
+        let answer: RemoteAnswer = match question.can_run && self.samples(&question.key, question.spec.kind) {
             true => {
                 let (key, suspended) = (question.key, self.suspended.clone());
                 Box::new(move |hit: Option<Hit>| {
                     let mut suspended = suspended.lock().unwrap_or_else(PoisonError::into_inner);
-                    suspended.extend(hit.map(|hit| (key, hit.result)));
+                    suspended.extend(hit.map(|hit| (key, hit)));
                     drop(suspended);
                     answer(None);
                 })
@@ -214,15 +233,28 @@ impl RemoteCache for Remote {
         self.send(Request::Ask(question, Answer::new(answer)));
     }
 
-    fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) {
-        if let Some(theirs) = self.suspended().remove(key)
-            && let Some(what) = differing(spec.kind, &theirs, result, &|digest| self.output(digest))
-        {
+    fn compare(&self, key: &Digest, spec: &Spec, ours: Option<&StepResult>) -> bool {
+        // The lock is free again before an output is waited for: the thread that brings it takes it as well.
+        let theirs = self.suspended().remove(key);
+        let Some(theirs) = theirs else { return false };
+        let what = match ours {
+            Some(ours) => differing(spec.kind, &theirs.result, ours, &|digest| self.output(digest)),
+            None => Some("the step fails here, and that".into()),
+        };
+        let Some(what) = what else { return false };
+        if !self.is_contradicted.swap(true, Ordering::Relaxed) {
             (self.report)(&RemoteError::Contradiction { key: *key, what });
-            // Whoever stored it may have stored others.
-            self.shared.reading.open();
-            return;
         }
+        // Whoever stored it may have stored others.
+        self.shared.reading.open();
+        true
+    }
+
+    fn kept_back(&self, key: &Digest) -> Option<Hit> {
+        self.suspended().remove(key)
+    }
+
+    fn put(&self, key: &Digest, _: &Spec, result: &StepResult) {
         if !self.writes {
             return;
         }

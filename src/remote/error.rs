@@ -87,7 +87,7 @@ pub enum RemoteError {
     Remembered,
     /// A result that was computed again here is another one.
     #[error(
-        "the result under the key {key} is not what this machine computes: {what} differs, and none of its results is used"
+        "the result under the key {key} is not what this machine computes: {what} differs; no further result of it is used in this build"
     )]
     Contradiction {
         /// The key of the step.
@@ -101,6 +101,15 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// Whether the server itself fails: it cannot be reached, does not answer, or answers with an error that it may have for every request.
+    pub(crate) fn is_outage(&self) -> bool {
+        match self {
+            RemoteError::Connect(_) | RemoteError::Late { .. } => true,
+            RemoteError::Status { .. } => !self.is_final(),
+            _ => false,
+        }
+    }
+
     /// Whether the server refused for a reason that will not go away during a build.
     pub(crate) fn is_final(&self) -> bool {
         match self {

@@ -2,11 +2,14 @@
 //!
 //! | what happens | what follows |
 //! |---|---|
-//! | the answer is a failure, or must not be remembered, and comes from a cache of the server | the server is asked again, without its cache |
-//! | the server refuses the properties of the step | nothing more is executed there in this build |
+//! | the answer is a failure or a time-out, and comes from a cache of the server | the server is asked again, without its cache |
+//! | the server refuses the properties of the step, also after all contents were offered again | nothing more is executed there in this build |
+//! | the program cannot be sent | nothing more is executed there in this build |
+//! | the answer is too large | nothing: the step runs on this machine |
 //! | no worker takes the step in time | it is cancelled |
 //! | the connection breaks | the operation is waited for by its name |
-//! | any other error | all contents are offered again, and the server is asked once more: some servers answer a missing content with an error of another name |
+//! | the step's time is over, at the server or here | nothing: the step runs on this machine |
+//! | any other error | the operation is cancelled, all contents are offered again, and the server is asked once more: some servers answer a missing content with an error of another name |
 //! | after that | nothing: the step runs on this machine |
 
 use std::cell::RefCell;
@@ -16,15 +19,17 @@ use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use bazel_remote_apis::google::longrunning::{self, operation};
+use crossbeam_channel::Sender;
 use kforge_foundation::base::Digest;
 use prost::Message as _;
 use reapi::execution_stage::Value as Stage;
 use tokio::time::{Instant, timeout_at};
 use tonic::{Code, Status, Streaming};
 
+use super::batches::Wants;
 use super::client::Client;
 use super::connection::Connection;
-use super::entry::LARGEST;
+use super::entry::{LARGEST, is_readable};
 use super::error::RemoteError;
 use super::retry::{failed, within};
 use super::step::{Meaning, ReadAnswer, RemoteStep};
@@ -39,6 +44,10 @@ const ATTEMPTS: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long the end of a step's time may take to arrive.
 const GRACE: Duration = Duration::from_secs(30);
+/// How long the end of an operation that nobody waits for may take.
+pub(crate) const CANCEL: Duration = Duration::from_secs(2);
+/// A limit that is as good as none, which can be added to the time of the clock.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The largest description of a folder of outputs, in bytes.
 const LARGEST_TREE: i64 = 4 << 20;
 
@@ -58,32 +67,41 @@ struct Watched {
     queued: bool,
     /// When the server last counted it as waiting or, later, when it began to run.
     since: Instant,
+    /// When it ends, in whichever stage it is: a server may go from one stage to another for ever.
+    ends: Instant,
 }
 
 impl Client {
-    /// Executes a step. Returns the answer of the worker, with the outputs of the step in the store. None if it is to run here.
-    pub(crate) async fn execute(self: &Rc<Self>, step: &RemoteStep, read: &ReadAnswer) -> Option<Vec<u8>> {
+    /// Executes a step. Gives the answer of the worker, with the outputs of the step in the store. Gives none if it is to run here.
+    pub(crate) async fn execute(self: &Rc<Self>, step: &RemoteStep, read: &ReadAnswer, done: Sender<Option<Vec<u8>>>) {
         let executing = &self.shared.executing;
-        if executing.is_open() || self.shared.reading.is_open() {
-            return None;
-        }
-        let connection = self.connection().await?;
         let name = Rc::new(RefCell::new(None));
-        let executed = self.unless_interrupted(self.executed(&connection, step, read, &name)).await;
-        let answer = match executed {
-            Some(Ok(answer)) => {
-                executing.success();
-                return answer;
+        let mut answer = None;
+        if !executing.is_open()
+            && !self.shared.reading.is_open()
+            && let Some(connection) = self.unless_interrupted(self.connection()).await.flatten()
+        {
+            match self.unless_interrupted(self.executed(&connection, step, read, &name)).await {
+                Some(Ok(given)) => {
+                    // A worker that fails at every step is noticed by whoever runs these steps here.
+                    if given.is_some() {
+                        executing.success();
+                    }
+                    answer = given;
+                }
+                Some(Err(error)) => executing.failure(&error),
+                None => {}
             }
-            Some(Err(error)) => {
-                executing.failure(&error);
-                None
+            // Nobody waits for it any more, so whoever asked does not wait for its end.
+            if let Some(name) = name.take() {
+                let client = Rc::clone(self);
+                let ends = tokio::task::spawn_local(async move { client.cancel(&connection, name).await });
+                let mut ending = self.ending.borrow_mut();
+                ending.retain(|task| !task.is_finished());
+                ending.push(ends);
             }
-            None => None,
-        };
-        // Nobody waits for it any more.
-        self.cancel(&connection, name.take()).await;
-        answer
+        }
+        let _ = done.send(answer);
     }
 
     async fn executed(
@@ -102,15 +120,24 @@ impl Client {
         let prepared = prepared.map_err(|e| RemoteError::Inputs(e.to_string()))?;
         let mut is_again = false;
         let mut skips_cache = false;
+        let mut ends = None;
         loop {
-            self.offer(connection, &prepared).await?;
-            let given = match self.run(connection, step, &prepared.action, skips_cache, read, name).await {
-                Ok(given) => given,
-                Err(error) if is_again || error.is_final() || matches!(error, RemoteError::NotTaken { .. }) => {
-                    return Err(error);
-                }
+            if !self.offer(connection, &prepared).await? {
+                return Ok(None);
+            }
+            let all = step.queue_limit.saturating_add(time_limit(step)).min(LONGEST);
+            let watched = Watched::new(name, *ends.get_or_insert(Instant::now() + all));
+            let given = match self.run(connection, step, &prepared.action, skips_cache, read, watched).await {
+                Ok(Some(given)) => given,
+                Ok(None) => return Ok(None),
+                Err(error) if is_again || ends_step(&error) => return Err(error),
                 Err(_) => {
                     is_again = true;
+                    // Two executions of one step are never waited for.
+                    let before = name.take();
+                    if let Some(before) = before {
+                        self.cancel(connection, before).await;
+                    }
                     // The server may have lost the program too.
                     self.offered.borrow_mut().clear();
                     continue;
@@ -119,9 +146,8 @@ impl Client {
             let Given { answer, meaning, is_remembered, result } = given;
             let outputs = match meaning {
                 Meaning::Result(outputs) => Ok(outputs),
-                Meaning::Fleeting(outputs) if !is_remembered => Ok(outputs),
                 Meaning::Failed if !is_remembered => return Ok(None),
-                Meaning::Fleeting(_) | Meaning::Failed => Err(RemoteError::Remembered),
+                Meaning::Failed => Err(RemoteError::Remembered),
                 Meaning::Refused(why) => Err(RemoteError::Worker(why)),
             };
             let brought = match outputs {
@@ -137,11 +163,15 @@ impl Client {
         }
     }
 
-    /// Brings the contents of an action to the server that it lacks.
-    async fn offer(&self, connection: &Connection, prepared: &Prepared) -> Result<(), RemoteError> {
+    /// Brings the contents of an action to the server that it lacks. Returns whether the server is still used: where one step could not send the program, the
+    /// others that waited for that do not try it again.
+    async fn offer(&self, connection: &Connection, prepared: &Prepared) -> Result<bool, RemoteError> {
         // The program is large: where several steps begin at once, one of them sends it.
         let is_known = prepared.program.as_ref().is_none_or(|hash| self.offered.borrow().contains(hash));
         let _turn = if is_known { None } else { Some(self.offering.lock().await) };
+        if self.shared.executing.is_open() || self.shared.reading.is_open() {
+            return Ok(false);
+        }
         let all = prepared.contents.values().map(|(digest, _)| digest.clone()).collect();
         let missing = self.missing(connection, all).await?;
         let wanted = missing.into_iter().filter_map(|digest| prepared.contents.get(&digest.hash).cloned());
@@ -168,13 +198,21 @@ impl Client {
                 round.into_iter().map(one).collect()
             };
             let read = tokio::task::spawn_blocking(read).await.map_err(|e| RemoteError::Entry(e.to_string()))?;
-            self.upload(connection, read.map_err(|e| RemoteError::Inputs(e.to_string()))?).await?;
+            let contents = read.map_err(|e| RemoteError::Inputs(e.to_string()))?;
+            let holds_program = contents.iter().any(|(digest, _)| Some(&digest.hash) == prepared.program.as_ref());
+            if let Err(error) = self.upload(connection, contents).await {
+                if holds_program {
+                    self.shared.executing.failure(&error);
+                    self.shared.executing.open();
+                }
+                return Err(error);
+            }
         }
         self.offered.borrow_mut().extend(prepared.program.clone());
-        Ok(())
+        Ok(true)
     }
 
-    /// Asks the server to execute an action, and waits for what a worker gives.
+    /// Asks the server to execute an action, and waits for what a worker gives. None if that is too large to be a result.
     async fn run(
         &self,
         connection: &Connection,
@@ -182,8 +220,8 @@ impl Client {
         action: &reapi::Digest,
         skips_cache: bool,
         read: &ReadAnswer,
-        name: &Rc<RefCell<Option<String>>>,
-    ) -> Result<Given, RemoteError> {
+        mut watched: Watched,
+    ) -> Result<Option<Given>, RemoteError> {
         let request = reapi::ExecuteRequest {
             instance_name: connection.instance.clone(),
             skip_cache_lookup: skips_cache,
@@ -192,24 +230,22 @@ impl Client {
             inline_stdout: true,
             ..Default::default()
         };
-        name.take();
-        let mut watched = Watched { name: name.clone(), queued: true, since: Instant::now() };
         let response = self.watch(connection, step, request, &mut watched).await?;
         // It has ended, so there is nothing to cancel.
-        name.take();
+        watched.name.take();
         if let Some(status) = response.status.filter(|status| status.code != 0) {
             return Err(failed("Execute")(Status::new(Code::from(status.code), status.message)));
         }
         let result = response.result.ok_or_else(|| RemoteError::Entry("an execution without a result".into()))?;
-        let answer = self.standard_output(connection, &result).await?;
+        let Some(answer) = self.standard_output(connection, &result).await? else { return Ok(None) };
         let meaning = read(&answer);
-        let is_done = matches!(meaning, Meaning::Result(_) | Meaning::Fleeting(_));
+        let is_done = matches!(meaning, Meaning::Result(_));
         // A program that did not start has an exit code of its own, and writes nothing.
         let meaning = match (is_done, result.exit_code) {
             (true, code) if code != 0 => Meaning::Refused(format!("says that it is done, and ended with code {code}")),
             _ => meaning,
         };
-        Ok(Given { answer, meaning, is_remembered: response.cached_result, result })
+        Ok(Some(Given { answer, meaning, is_remembered: response.cached_result, result }))
     }
 
     /// Waits for the end of an operation, over several connections if they break.
@@ -287,28 +323,25 @@ impl Client {
     }
 
     /// Ends an operation. A server that cannot, or does not answer, ends it by its time limit.
-    async fn cancel(&self, connection: &Connection, name: Option<String>) {
-        let Some(name) = name else { return };
+    async fn cancel(&self, connection: &Connection, name: String) {
         let mut operations = connection.operations.clone();
         let request = longrunning::CancelOperationRequest { name };
-        let _ = within(connection.timeout.min(GRACE), "CancelOperation", operations.cancel_operation(request)).await;
+        let _ = within(connection.timeout.min(CANCEL), "CancelOperation", operations.cancel_operation(request)).await;
     }
 
-    /// What the worker wrote to its standard output.
+    /// What the worker wrote to its standard output. None if it is larger than a result may be, as after very many messages of a compiler.
     async fn standard_output(
         &self,
         connection: &Connection,
         result: &reapi::ActionResult,
-    ) -> Result<Vec<u8>, RemoteError> {
+    ) -> Result<Option<Vec<u8>>, RemoteError> {
         let named = result.stdout_digest.as_ref().filter(|digest| digest.size_bytes > 0);
         let answer = match named.filter(|_| result.stdout_raw.is_empty()) {
+            Some(digest) if digest.size_bytes > LARGEST as i64 => return Ok(None),
             Some(digest) => self.blob(connection, digest, LARGEST as i64).await?,
             None => result.stdout_raw.clone(),
         };
-        if answer.len() > LARGEST {
-            return Err(RemoteError::Entry(format!("an answer of more than {LARGEST} bytes")));
-        }
-        Ok(answer)
+        Ok(Some(answer).filter(|answer| answer.len() <= LARGEST))
     }
 
     /// A small content by the server's own digest.
@@ -345,31 +378,49 @@ impl Client {
         }
         let mut named = BTreeMap::new();
         for (name, digest) in outputs {
-            let given = given.get(name).filter(|given| u64::try_from(given.size_bytes) == Ok(digest.size()));
+            let given = given.get(name).filter(|given| is_readable(given, digest));
             let given = given.ok_or_else(|| RemoteError::Output(name.clone()))?;
             named.insert(*digest, given.clone());
         }
         let digests: Vec<Digest> = named.keys().copied().collect();
         self.shared.name(named);
-        self.fetch(&digests).await;
+        let error = self.fetch(&digests, Wants::Outputs).await;
         match digests.iter().find(|digest| !self.shared.store.has(digest)) {
-            Some(lost) => Err(RemoteError::WrongBytes(*lost)),
+            Some(lost) => Err(error.unwrap_or(RemoteError::WrongBytes(*lost))),
             None => Ok(()),
         }
     }
 }
 
+/// The time that a worker has for a step, with what its end may take.
+fn time_limit(step: &RemoteStep) -> Duration {
+    Duration::from_secs(step.time_limit_s.saturating_add(BEYOND_S)).saturating_add(GRACE)
+}
+
+/// Whether a step is not tried again after an error: a second execution would not be faster.
+fn ends_step(error: &RemoteError) -> bool {
+    match error {
+        // A content that is missing can look so, at servers that say it only in words.
+        RemoteError::Unroutable { .. } => false,
+        RemoteError::NotTaken { .. } | RemoteError::Late { .. } => true,
+        RemoteError::Status { code, .. } => code == "DeadlineExceeded" || error.is_final(),
+        error => error.is_final(),
+    }
+}
+
 impl Watched {
+    fn new(name: &Rc<RefCell<Option<String>>>, ends: Instant) -> Watched {
+        Watched { name: name.clone(), queued: true, since: Instant::now(), ends }
+    }
+
     /// What a future gives, unless no worker takes the step in time, or a worker does not end it in time.
     async fn within<T>(&self, step: &RemoteStep, future: impl Future<Output = T>) -> Result<T, RemoteError> {
         let (limit, error) = match self.queued {
             true => (step.queue_limit, RemoteError::NotTaken { seconds: step.queue_limit.as_secs() }),
-            false => {
-                let limit = Duration::from_secs(step.time_limit_s.saturating_add(BEYOND_S)).saturating_add(GRACE);
-                (limit, RemoteError::Late { method: "Execute", seconds: limit.as_secs() })
-            }
+            false => (time_limit(step), RemoteError::Late { method: "Execute", seconds: time_limit(step).as_secs() }),
         };
-        timeout_at(self.since + limit, future).await.map_err(|_| error)
+        let by_stage = self.since + limit.min(LONGEST);
+        timeout_at(by_stage.min(self.ends), future).await.map_err(|_| error)
     }
 
     /// Reads in which stage an operation is. A server that does not say so counts as one that executes.

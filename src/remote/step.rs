@@ -51,9 +51,7 @@ pub struct RemoteStep {
 pub enum Meaning {
     /// A result with these outputs.
     Result(BTreeMap<String, Digest>),
-    /// A result with these outputs, if the step was executed just now: another run may give another one, so it must not be remembered.
-    Fleeting(BTreeMap<String, Digest>),
-    /// The step failed, as it would here.
+    /// The step failed, or gave a result that another run may not give, such as a time-out. It runs here, which decides.
     Failed,
     /// The worker did not execute the step, and why.
     Refused(String),

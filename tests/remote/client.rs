@@ -129,7 +129,7 @@ fn spec(number: usize) -> Spec {
 
 fn question(number: usize, read: &[&str]) -> RemoteQuestion {
     let spec = spec(number);
-    RemoteQuestion { key: spec.key(), spec: Arc::new(spec), read: read.iter().map(ToString::to_string).collect() }
+    RemoteQuestion { key: spec.key(), spec: Arc::new(spec), read: read.iter().map(ToString::to_string).collect(), can_run: true }
 }
 
 /// A result whose outputs are in the machine's store.
@@ -433,7 +433,7 @@ fn a_result_of_the_sample_counts_only_where_this_machine_computes_the_same() {
     let (first, oracle) = (Machine::of(&server), |number: usize| Spec { kind: StepKind::Oracle, ..spec(number) });
     let asked = |machine: &Machine, spec: &Spec| {
         let (send, answer) = std::sync::mpsc::channel();
-        let question = RemoteQuestion { key: spec.key(), spec: Arc::new(spec.clone()), read: vec![] };
+        let question = RemoteQuestion { key: spec.key(), spec: Arc::new(spec.clone()), read: vec![], can_run: true };
         machine.remote.ask(question, Box::new(move |hit| send.send(hit).unwrap()));
         answer.recv_timeout(Duration::from_secs(60)).unwrap()
     };
@@ -445,14 +445,14 @@ fn a_result_of_the_sample_counts_only_where_this_machine_computes_the_same() {
     let machine = Machine::checking(access(&server.url()), Some(Box::new(move |key| *key == sampled)));
     assert!(asked(&machine, &oracle(2)).is_some(), "not of the sample");
     assert_eq!((asked(&machine, &oracle(1)), machine.remote.rechecks(&sampled)), (None, true));
-    machine.remote.put(&sampled, &oracle(1), &result(&machine, 1));
+    assert!(!machine.remote.compare(&sampled, &oracle(1), Some(&result(&machine, 1))));
     assert_eq!((machine.remote.rechecks(&sampled), machine.warnings()), (false, vec![]), "the same");
     // Compilers repeat themselves only mostly.
     let all = || -> Option<Sampled> { Some(Box::new(|_| true)) };
     assert!(asked(&Machine::checking(access(&server.url()), all()), &spec(3)).is_some());
     let machine = Machine::checking(access(&server.url()), all());
     assert_eq!(asked(&machine, &oracle(1)), None);
-    machine.remote.put(&sampled, &oracle(1), &result(&machine, 7));
+    assert!(machine.remote.compare(&sampled, &oracle(1), Some(&result(&machine, 7))));
     let said = machine.warnings();
     assert!(
         said.len() == 1 && said[0].contains(&sampled.to_string()) && said[0].contains("`binary` differs"),
@@ -460,4 +460,16 @@ fn a_result_of_the_sample_counts_only_where_this_machine_computes_the_same() {
     );
     assert!(!machine.remote.serves(&oracle(2)), "whoever stored it may have stored others");
     assert_eq!(machine.remote.finish(), 0);
+    // A step that fails here has no result to compare, and one that cannot run here gets theirs.
+    let machine = Machine::checking(access(&server.url()), all());
+    assert_eq!(asked(&machine, &oracle(1)), None);
+    assert!(machine.remote.compare(&sampled, &oracle(1), None) && machine.warnings()[0].contains("fails here"));
+    let machine = Machine::checking(access(&server.url()), all());
+    assert_eq!(asked(&machine, &oracle(1)), None);
+    assert!(machine.remote.kept_back(&sampled).is_some() && !machine.remote.rechecks(&sampled));
+    let spec = Arc::new(oracle(1));
+    let (send, answer) = std::sync::mpsc::channel();
+    let question = RemoteQuestion { key: sampled, spec, read: vec![], can_run: false };
+    machine.remote.ask(question, Box::new(move |hit| send.send(hit).unwrap()));
+    assert!(answer.recv_timeout(Duration::from_secs(60)).unwrap().is_some(), "it is not to run here");
 }

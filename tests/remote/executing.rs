@@ -153,6 +153,40 @@ fn a_wrong_result_of_the_cache_is_refused_where_it_is_computed_again() {
 }
 
 #[test]
+fn a_worker_that_fails_at_steps_that_run_here_is_reported_and_used_no_more() {
+    for answer in [
+        r#"{"answered":{"response":{"failed":{"message":"cannot confine this process","notes":[]}},"outputs":{}}}"#,
+        r#"{"answered":{"response":{"done":{"verdict":null,"notes":[],"summary":"","forget":true}},"outputs":{}}}"#,
+    ] {
+        let server = executing();
+        server.state().options.worker = Arc::new(move |_| Given { code: 101, answer: answer.into(), ..Given::default() });
+        // More steps in flight would be sent before the first ones have run here.
+        let project = project(&server, ONE);
+        let built = online(&project, &["-j", "1"]).expect(0).says("this machine executes it");
+        assert_eq!((warnings(&built), elsewhere(&built)), (1, 0), "{}", built.stderr());
+        assert!(executed(&built) >= 4 && server.state().counts.of(Method::Execute) == 3, "{:?}", built.executed());
+        assert_eq!(project.report(), alone(&project));
+    }
+}
+
+#[test]
+fn a_wrong_result_of_a_worker_is_refused_where_it_is_computed_again() {
+    let server = executing();
+    let healthy = server.state().options.worker.clone();
+    server.state().options.worker = Arc::new(move |task: Task| {
+        let given = healthy(task);
+        let text = String::from_utf8_lossy(&given.answer).replacen("\"verdict\":null", "\"verdict\":{\"fail\":\"forged\"}", 1);
+        match given.outputs.contains_key("observation") {
+            true => Given { answer: text.into_owned().into(), ..given },
+            false => given,
+        }
+    });
+    let project = project(&server, ONE).var("KFORGE_REMOTE_RECHECK", "100");
+    let built = online(&project, &[]).expect(0).says("is not what this machine computes: the verdict differs");
+    assert_eq!((warnings(&built), project.report()), (1, alone(&project)), "{}", built.stderr());
+}
+
+#[test]
 fn doctor_reports_what_a_server_executes_and_lets_a_worker_answer() {
     let server = executing();
     let project = project(&server, ONE).var("KFORGE_REMOTE_PROPERTIES", "OSFamily=linux,pool=a-{toolchain}");
