@@ -17,9 +17,10 @@ use kforge_types::record::StepResult;
 use kforge_types::record::event::CacheOrigin;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{OnceCell, watch};
+use tokio::task::JoinHandle;
 
 use super::address::address;
-use super::batches::Batches;
+use super::batches::{Batches, Wants};
 use super::breaker::Breaker;
 use super::connection::{Access, Connection};
 use super::digests::HashFunction;
@@ -150,6 +151,8 @@ pub(crate) struct Client {
     /// The hash of the program, once the server has it; and the turn of whoever sends it.
     pub(crate) offered: RefCell<HashSet<String>>,
     pub(crate) offering: tokio::sync::Mutex<()>,
+    /// The operations that are being cancelled.
+    pub(crate) ending: RefCell<Vec<JoinHandle<()>>>,
     connection: OnceCell<Option<Connection>>,
     interrupted: watch::Receiver<bool>,
 }
@@ -173,6 +176,7 @@ async fn go_on(shared: Arc<Shared>, mut requests: UnboundedReceiver<Request>) {
         uploads: Uploads::default(),
         offered: RefCell::default(),
         offering: tokio::sync::Mutex::default(),
+        ending: RefCell::default(),
         connection: OnceCell::new(),
         interrupted,
     });
@@ -194,11 +198,11 @@ async fn go_on(shared: Arc<Shared>, mut requests: UnboundedReceiver<Request>) {
                 answer.give(hit);
             })),
             Request::Fetch(digests, done) => drop(tokio::task::spawn_local(async move {
-                client.unless_interrupted(client.fetch(&digests)).await;
+                client.unless_interrupted(client.fetch(&digests, Wants::Content)).await;
                 let _ = done.send(());
             })),
             Request::Execute(step, read, done) => drop(tokio::task::spawn_local(async move {
-                let _ = done.send(client.execute(&step, &read).await);
+                client.execute(&step, &read, done).await;
             })),
             Request::Store(key, result) => client.uploads.add(&client, key, result),
             Request::Finish(done) => drop(tokio::task::spawn_local(async move {
@@ -206,6 +210,10 @@ async fn go_on(shared: Arc<Shared>, mut requests: UnboundedReceiver<Request>) {
                 let _ = done.send(());
             })),
         }
+    }
+    // Each has a limit.
+    for ends in client.ending.take() {
+        let _ = ends.await;
     }
 }
 
@@ -240,7 +248,7 @@ impl Client {
             return None;
         }
         let connection = self.connection().await?;
-        let (result, digests) = match self.result(&connection, &question.key).await {
+        let (result, digests) = match self.result(&connection, question).await {
             Ok(found) => {
                 self.shared.reading.success();
                 found?
@@ -252,16 +260,20 @@ impl Client {
         };
         self.shared.names().extend(digests);
         let read: Vec<Digest> = question.read.iter().filter_map(|name| result.outputs.get(name)).copied().collect();
-        self.fetch(&read).await;
+        self.fetch(&read, Wants::Content).await;
         let is_whole = read.iter().all(|digest| self.shared.store.has(digest));
         is_whole.then_some(Hit { result, origin: CacheOrigin::Remote, evidence: None, tag: None })
     }
 
-    async fn result(&self, connection: &Connection, key: &Digest) -> Result<Option<entry::Entry>, RemoteError> {
+    async fn result(
+        &self,
+        connection: &Connection,
+        question: &RemoteQuestion,
+    ) -> Result<Option<entry::Entry>, RemoteError> {
         let function = connection.capabilities.function;
         let request = reapi::GetActionResultRequest {
             instance_name: connection.instance.clone(),
-            action_digest: Some(address(function, key)),
+            action_digest: Some(address(function, &question.key)),
             inline_stdout: true,
             digest_function: function.number(),
             ..Default::default()
@@ -271,7 +283,7 @@ impl Client {
             async move { actions.get_action_result(request).await }
         };
         match sent(&self.limiter, connection.timeout, "GetActionResult", send).await? {
-            Some(answer) => entry::read(answer.get_ref()),
+            Some(answer) => entry::read(question.spec.kind, answer.get_ref()),
             None => Ok(None),
         }
     }

@@ -36,5 +36,6 @@ pub use blobs::RemoteBlobs;
 pub use cache::{Remote, RemoteOptions, Sampled};
 pub use capabilities::Capabilities;
 pub use connection::{Access, Tls};
+pub use entry::lacking;
 pub use error::RemoteError;
 pub use step::{Meaning, Program, ReadAnswer, RemoteStep, StepInput};
