@@ -134,7 +134,7 @@ fn question(number: usize, read: &[&str]) -> RemoteQuestion {
 
 /// A result whose outputs are in the machine's store.
 fn result(machine: &Machine, number: usize) -> StepResult {
-    let outputs = ["binary", "log"]
+    let outputs = ["binary", "facts"]
         .map(|name| (name.to_string(), machine.store.put(format!("{name} of {number}").as_bytes()).unwrap()));
     StepResult { outputs: outputs.into(), verdict: None, notes: vec![], summary: format!("{number}"), duration_ms: 3 }
 }
@@ -163,11 +163,11 @@ fn what_one_machine_stores_another_finds_and_fetches_only_what_is_read() {
         let sizes = |state: &State| (state.results.len(), state.blobs.len());
         assert_eq!(sizes(&server.state()), (300, 600));
         let machine = Machine::of(&server);
-        let hits = machine.ask_all((0..301).map(|number| question(number, &["log"])).collect());
+        let hits = machine.ask_all((0..301).map(|number| question(number, &["facts"])).collect());
         assert_eq!(hits.iter().flatten().count(), 300);
         let hit = hits[7].as_ref().unwrap();
         assert_eq!((hit.result.summary.as_str(), hit.origin, hit.tag), ("7", CacheOrigin::Remote, None));
-        assert_eq!(machine.store.get(&hit.result.outputs["log"]).unwrap(), Some(bytes(7, "log")));
+        assert_eq!(machine.store.get(&hit.result.outputs["facts"]).unwrap(), Some(bytes(7, "facts")));
         assert!(!machine.store.has(&hit.result.outputs["binary"]) && machine.blobs.has(&hit.result.outputs["binary"]));
         let counts = server.state().counts.clone();
         assert_eq!(counts.blobs_read, 300);
@@ -249,7 +249,7 @@ fn every_fault_is_a_missing_result_and_one_warning() {
         let before = server.state().options.clone();
         fault(&mut server.state().options);
         let machine = Machine::of(&server);
-        let found = machine.ask_all((0..9).map(|number| question(number, &["log"])).collect());
+        let found = machine.ask_all((0..9).map(|number| question(number, &["facts"])).collect());
         assert_eq!(found.iter().flatten().count(), hits, "{name}");
         let warnings = machine.warnings();
         assert_eq!(warnings.len(), usize::from(!warning.is_empty()), "{name}: {warnings:?}");
@@ -326,7 +326,7 @@ fn results_that_cannot_be_stored_are_counted_and_reading_goes_on() {
         let machine = Machine::of(&server);
         assert_eq!(machine.put(5, &result(&machine, 5)), 1, "{name}");
         assert_eq!(machine.warnings().len(), 1, "{name}: {:?}", machine.warnings());
-        assert!(machine.ask(0, &["log"]).is_some() && machine.ask(5, &[]).is_none(), "{name}");
+        assert!(machine.ask(0, &["facts"]).is_some() && machine.ask(5, &[]).is_none(), "{name}");
     }
 }
 
@@ -413,7 +413,7 @@ fn both_ends_of_an_encrypted_connection_show_their_certificates() {
     let of = |tls: Tls| Machine::new(Access { tls, ..access(&server.url()) });
     let machine = of(tls.clone());
     assert_eq!((machine.put(1, &result(&machine, 1)), machine.warnings()), (0, vec![]));
-    assert!(of(tls.clone()).ask(1, &["log"]).is_some());
+    assert!(of(tls.clone()).ask(1, &["facts"]).is_some());
     let stranger = file("stranger", &other.certificate);
     for wrong in [
         Tls { ca: stranger, ..tls.clone() },
@@ -430,7 +430,7 @@ fn both_ends_of_an_encrypted_connection_show_their_certificates() {
 #[test]
 fn a_result_of_the_sample_counts_only_where_this_machine_computes_the_same() {
     let server = Server::start(Options::default());
-    let (first, oracle) = (Machine::of(&server), |number: usize| Spec { kind: StepKind::Oracle, ..spec(number) });
+    let (first, oracle) = (Machine::of(&server), |number: usize| Spec { kind: StepKind::Fatbin, ..spec(number) });
     let asked = |machine: &Machine, spec: &Spec| {
         let (send, answer) = std::sync::mpsc::channel();
         let question = RemoteQuestion { key: spec.key(), spec: Arc::new(spec.clone()), read: vec![], can_run: true };
