@@ -177,7 +177,7 @@ fn a_wrong_result_of_a_worker_is_refused_where_it_is_computed_again() {
         let given = healthy(task);
         let text = String::from_utf8_lossy(&given.answer).replacen("\"verdict\":null", "\"verdict\":{\"fail\":\"forged\"}", 1);
         match given.outputs.contains_key("observation") {
-            true => Given { answer: text.into_owned().into(), ..given },
+            true => Given { answer: text.into(), ..given },
             false => given,
         }
     });
