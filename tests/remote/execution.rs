@@ -1,0 +1,281 @@
+//! The client against a server that executes, with faults: what a worker gets, what comes back, and that no fault is more than a step that runs here.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use kforge::base::Digest;
+use kforge::engine::Blobs;
+use kforge::record::Form;
+use kforge::record::spec::Tree;
+use kforge_remote::{Meaning, Program, RemoteStep, StepInput};
+use tonic::Code;
+
+use crate::client::{Fault, Machine};
+use crate::server::execution::{Given, Task};
+use crate::server::{Method, Options, Refusal, Server};
+
+/// What the worker of most tests writes.
+const BINARY: &[u8] = b"machine code";
+
+fn executing() -> Server {
+    let worker = |_: Task| done();
+    Server::start(Options { executes: true, worker: Arc::new(worker), ..Options::default() })
+}
+
+fn done() -> Given {
+    Given { code: 0, answer: b"done".to_vec(), outputs: [("binary".to_string(), BINARY.to_vec())].into() }
+}
+
+/// Reads the answers of these workers.
+fn meaning(answer: &[u8]) -> Meaning {
+    let outputs = || BTreeMap::from([("binary".to_string(), Digest::of(BINARY))]);
+    match answer {
+        b"done" => Meaning::Result(outputs()),
+        b"failed" | b"timed out" => Meaning::Failed,
+        other => Meaning::Refused(String::from_utf8_lossy(other).into_owned()),
+    }
+}
+
+fn step(machine: &Machine, spec: &str) -> RemoteStep {
+    let header = machine.store.put(b"#pragma once").unwrap();
+    let source = Tree { files: [("a/b.h".to_string(), header), ("k.cu".to_string(), header)].into() };
+    let tree = machine.store.put(&serde_json::to_vec(&source).unwrap()).unwrap();
+    let input = |name: &str, digest, form| StepInput { name: name.into(), digest, form };
+    RemoteStep {
+        program: Program::Installed("/opt/kforge".into()),
+        spec: spec.as_bytes().to_vec(),
+        places: b"{}".to_vec(),
+        inputs: vec![input("source", tree, Form::Tree), input("toolchain-c++", header, Form::Blob)],
+        properties: vec![("ISA".into(), "x86-64".into()), ("OSFamily".into(), "linux".into())],
+        time_limit_s: 60,
+        queue_limit: Duration::from_secs(60),
+    }
+}
+
+fn execute(machine: &Machine, step: RemoteStep) -> Option<Vec<u8>> {
+    machine.remote.execute(step, Box::new(meaning))
+}
+
+fn warnings(machine: &Machine) -> Vec<String> {
+    machine.warnings.lock().unwrap().clone()
+}
+
+#[test]
+fn a_worker_gets_the_files_of_a_step_and_its_outputs_come_back() {
+    let server = executing();
+    let (tell, told) = mpsc::channel();
+    server.state().options.worker = Arc::new(move |task: Task| {
+        tell.send((task.words, task.files)).unwrap();
+        done()
+    });
+    let machine = Machine::of(&server);
+    assert_eq!(execute(&machine, step(&machine, "{}")).as_deref(), Some(&b"done"[..]));
+    assert_eq!(machine.store.get(&Digest::of(BINARY)).unwrap().as_deref(), Some(BINARY));
+    let (words, files) = told.try_recv().unwrap();
+    assert_eq!(words, ["/opt/kforge", "worker", "--once", "spec.json", "in", "out", "--places", "places.json"]);
+    let names: Vec<&str> = files.keys().map(String::as_str).collect();
+    assert_eq!(names, ["in/source/a/b.h", "in/source/k.cu", "in/toolchain-c++", "places.json", "spec.json"]);
+    assert_eq!(files["in/source/a/b.h"], b"#pragma once");
+    // The same action again: the server knows its result.
+    let other = Machine::of(&server);
+    assert!(execute(&other, step(&other, "{}")).is_some() && told.try_recv().is_err());
+    assert_eq!((warnings(&machine), warnings(&other)), (vec![], vec![]));
+    let counts = server.state().counts.clone();
+    assert_eq!((counts.of(Method::Execute), counts.of(Method::CancelOperation)), (2, 0));
+}
+
+#[test]
+fn every_fault_leads_to_a_run_here_with_one_warning() {
+    let answers = |answer: &'static str, code| -> crate::server::execution::Worker {
+        Arc::new(move |_: Task| Given { code, answer: answer.as_bytes().to_vec(), ..done() })
+    };
+    // The fault, and what the warning says.
+    let faults: [(Fault, &str); 7] = [
+        (|o| o.executes = false, "no execution of steps"),
+        (|o| o.other_outputs = true, "lacks the output `binary`"),
+        (|o| o.wrong_bytes = true, "other bytes"),
+        (|o| o.no_outputs = true, "lacks the output `binary`"),
+        (|o| o.properties.clear(), "no worker with the properties `ISA=x86-64,OSFamily=linux`"),
+        (|o| o.refusals = vec![Refusal::always(Method::Execute, Code::Internal)], "Execute: Internal"),
+        (|o| o.refusals = vec![Refusal::always(Method::Write, Code::Unavailable)], ""),
+    ];
+    for (at, (fault, says)) in faults.into_iter().enumerate() {
+        let server = executing();
+        fault(&mut server.state().options);
+        let machine = Machine::of(&server);
+        let answer = execute(&machine, step(&machine, "{}"));
+        match says {
+            // Nothing of this step is large, so the fault has no effect.
+            "" => assert_eq!((answer.is_some(), warnings(&machine)), (true, vec![])),
+            says => {
+                let said = warnings(&machine);
+                assert!(answer.is_none() && said.len() == 1 && said[0].contains(says), "{at}: {said:?}");
+            }
+        }
+        // What cannot go away is not tried again.
+        let before = server.state().counts.of(Method::Execute);
+        execute(&machine, step(&machine, "{ }"));
+        let is_final = says.contains("no ");
+        assert_eq!(server.state().counts.of(Method::Execute) == before, is_final, "{says}");
+        assert!(warnings(&machine).len() <= 1);
+    }
+    for (answer, code, says) in [
+        ("its `toolchain` has other parts: `cc1plus`", 101, Some("other parts: `cc1plus`")),
+        ("", 127, Some("did not execute")),
+        ("done", 1, Some("ended with code 1")),
+        // The compiler refuses the source, as it will here.
+        ("failed", 101, None),
+    ] {
+        let server = executing();
+        server.state().options.worker = answers(answer, code);
+        let machine = Machine::of(&server);
+        assert_eq!(execute(&machine, step(&machine, "{}")), None);
+        let said = warnings(&machine);
+        assert_eq!(said.len(), usize::from(says.is_some()), "{said:?}");
+        assert!(says.is_none_or(|says| said[0].contains(says)), "{said:?}");
+    }
+}
+
+#[test]
+fn a_failure_that_the_server_remembers_is_asked_for_again_without_its_cache() {
+    for first in ["bwrap: execvp /bin/sh", "failed", "timed out"] {
+        let server = executing();
+        server.state().options.remembers_failures = true;
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = runs.clone();
+        server.state().options.worker = Arc::new(move |_: Task| match counted.fetch_add(1, Ordering::Relaxed) {
+            0 => Given { answer: first.into(), ..done() },
+            _ => done(),
+        });
+        let machine = Machine::of(&server);
+        assert_eq!(execute(&machine, step(&machine, "{}")), None);
+        let other = Machine::of(&server);
+        assert_eq!(execute(&other, step(&other, "{}")).as_deref(), Some(&b"done"[..]), "{first}");
+        assert_eq!((runs.load(Ordering::Relaxed), warnings(&other)), (2, vec![]), "{first}");
+    }
+}
+
+#[test]
+fn a_step_that_no_worker_takes_is_cancelled() {
+    let server = executing();
+    server.state().options.queues_forever = true;
+    let machine = Machine::of(&server);
+    let waiting = RemoteStep { queue_limit: Duration::from_millis(200), ..step(&machine, "{}") };
+    let began = Instant::now();
+    assert_eq!(execute(&machine, waiting), None);
+    assert!(began.elapsed() >= Duration::from_millis(200) && began.elapsed() < Duration::from_secs(30));
+    let said = warnings(&machine);
+    assert!(said.len() == 1 && said[0].contains("no worker took a step"), "{said:?}");
+    let counts = server.state().counts.clone();
+    assert_eq!((counts.of(Method::Execute), counts.of(Method::CancelOperation)), (1, 1));
+}
+
+#[test]
+fn an_interrupted_build_cancels_what_it_waits_for() {
+    let server = executing();
+    server.state().options.queues_forever = true;
+    let machine = Machine::of(&server);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| execute(&machine, step(&machine, "{}")));
+        while server.state().counts.of(Method::Execute) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // The name of the operation has to arrive.
+        std::thread::sleep(Duration::from_millis(100));
+        machine.interrupted.store(true, Ordering::Relaxed);
+        assert_eq!(waits.join().unwrap(), None);
+    });
+    assert_eq!((server.state().counts.of(Method::CancelOperation), warnings(&machine)), (1, vec![]));
+}
+
+#[test]
+fn a_broken_connection_is_followed_by_another_one_and_an_error_by_another_offer() {
+    let server = executing();
+    let (go, gone) = mpsc::channel();
+    let gone = std::sync::Mutex::new(gone);
+    server.state().options.breaking_streams = 2;
+    server.state().options.worker = Arc::new(move |_: Task| {
+        let _ = gone.lock().unwrap().recv_timeout(Duration::from_secs(60));
+        done()
+    });
+    let machine = Machine::of(&server);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| execute(&machine, step(&machine, "{}")));
+        while server.state().counts.of(Method::WaitExecution) < 2 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        go.send(()).unwrap();
+        assert!(waits.join().unwrap().is_some());
+    });
+    drop(go);
+    let counts = server.state().counts.clone();
+    assert_eq!((counts.of(Method::Execute), counts.of(Method::WaitExecution)), (1, 2));
+    // Some servers have an error of their own where a content is missing.
+    server.state().options.refusals = vec![Refusal::next(1, Method::Execute, Code::Internal)];
+    let (offers, step) = (counts.of(Method::FindMissingBlobs), step(&machine, "{ }"));
+    assert!(execute(&machine, step).is_some());
+    assert_eq!(server.state().counts.of(Method::FindMissingBlobs), offers + 2);
+    assert_eq!(warnings(&machine), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_dies_while_it_executes_is_one_warning() {
+    let mut server = executing();
+    let (tell, told) = mpsc::channel();
+    server.state().options.worker = Arc::new(move |_: Task| {
+        tell.send(()).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        done()
+    });
+    let machine = Machine::of(&server);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| execute(&machine, step(&machine, "{}")));
+        told.recv().unwrap();
+        server.stop();
+        assert_eq!(waits.join().unwrap(), None);
+    });
+    assert_eq!(warnings(&machine).len(), 1, "{:?}", warnings(&machine));
+}
+
+#[test]
+fn two_steps_at_once_send_the_program_once() {
+    let server = executing();
+    let (tell, told) = mpsc::channel();
+    server.state().options.worker = Arc::new(move |task: Task| {
+        tell.send(task.files["kforge"].len()).unwrap();
+        done()
+    });
+    let machine = Machine::of(&server);
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("kforge");
+    // Larger than a batch.
+    fs::write(&program, vec![7; 5 << 20]).unwrap();
+    std::thread::scope(|scope| {
+        for spec in ["{}", "{ }", "{  }", "{   }"] {
+            let sends = RemoteStep { program: Program::Sent(program.clone()), ..step(&machine, spec) };
+            let machine = &machine;
+            scope.spawn(move || assert!(execute(machine, sends).is_some()));
+        }
+    });
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [5 << 20; 4]);
+    assert_eq!((server.state().counts.of(Method::Write), warnings(&machine)), (1, vec![]));
+}
+
+#[test]
+fn a_tree_that_leads_elsewhere_and_private_texts_are_not_sent() {
+    let server = executing();
+    let machine = Machine::of(&server);
+    let file = machine.store.put(b"x").unwrap();
+    let tree = Tree { files: [("../x".to_string(), file)].into() };
+    let digest = machine.store.put(&serde_json::to_vec(&tree).unwrap()).unwrap();
+    let inputs = vec![StepInput { name: "source".into(), digest, form: Form::Tree }];
+    assert_eq!(execute(&machine, RemoteStep { inputs, ..step(&machine, "{}") }), None);
+    assert!(warnings(&machine)[0].contains("cannot be sent"), "{:?}", warnings(&machine));
+    assert_eq!(server.state().counts.of(Method::Execute), 0);
+    assert!(
+        machine.remote.is_private(&[b"{}", b"/home/me/x"]) && !machine.remote.is_private(&[b"{}", b"/usr/bin/g++"])
+    );
+}
