@@ -193,8 +193,9 @@ fn large_contents_are_streams_compressed_where_the_server_can() {
         let machine = Machine::of(&server);
         let large: Vec<u8> = (0..2_500_000u32).map(|n| (n / 7) as u8).collect();
         let digest = machine.store.put(&large).unwrap();
-        let outputs = [("binary".to_string(), digest)].into();
-        assert_eq!(machine.put(1, &StepResult { outputs, ..result(&machine, 1) }), 0);
+        let mut stored = result(&machine, 1);
+        stored.outputs.insert("binary".into(), digest);
+        assert_eq!(machine.put(1, &stored), 0);
         let other = Machine::of(&server);
         let hit = other.ask(1, &[]).unwrap();
         assert_eq!(other.blobs.get(&hit.result.outputs["binary"]).unwrap(), Some(large));
