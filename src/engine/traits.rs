@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::home::trouble;
 use super::machine_key::Tag;
@@ -145,6 +145,8 @@ pub struct Execution {
     pub forget: bool,
     /// Whether another machine executed the step. Then this machine vouches for nothing: the result gets no tag.
     pub elsewhere: bool,
+    /// How long the step itself took, where the execution also waited; none if it did not.
+    pub took: Option<Duration>,
 }
 
 /// Why an execution gave nothing.

@@ -157,8 +157,8 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         interrupted: tools.interrupted,
     };
     match tools.executor.run(&job).map(Execution::worded).map_err(RunError::worded) {
-        Ok(Execution { outputs, verdict, notes, summary, forget, elsewhere }) => {
-            let duration_ms = started.elapsed().as_millis() as u64;
+        Ok(Execution { outputs, verdict, notes, summary, forget, elsewhere, took }) => {
+            let duration_ms = took.unwrap_or_else(|| started.elapsed()).as_millis() as u64;
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };
             if elsewhere {
                 return keep_claim(task, tools, result, forget);
@@ -191,7 +191,7 @@ fn unanswered(task: &Task, tools: &Tools<'_>) -> Option<Unanswered> {
     (!asked).then(|| lacking(tools.caches, &task.key, &task.spec, task.product.as_deref())).flatten()
 }
 
-/// Stores a result of another machine as one that the remote cache had: in the journal, without a tag, and in that cache. Only a result of this machine gets a
+/// Stores a result of another machine like a hit of the remote cache: in the journal, without a tag, and in that cache. Only a result of this machine gets a
 /// tag and an entry in the action cache.
 fn keep_claim(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool) -> WorkResult {
     if let Some(remote) = tools.remote.filter(|remote| !forget && remote.serves(&task.spec)) {

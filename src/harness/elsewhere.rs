@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,9 @@ pub enum OnceAnswer {
         response: Response,
         /// Each output by name. A server that loses or changes one is noticed.
         outputs: BTreeMap<String, Digest>,
+        /// How long the step took in milliseconds, without what was compared before.
+        #[serde(default)]
+        duration_ms: u64,
     },
     /// The step was not executed, because its result would not be one of its key.
     Differs {
@@ -31,11 +35,11 @@ pub enum OnceAnswer {
 }
 
 impl OnceAnswer {
-    /// The answer for a response, with the outputs in a folder.
+    /// The answer for a response, with the outputs in a folder, of a step that took so long.
     ///
     /// # Errors
     /// An output cannot be read, or is none that a worker of this machine may give.
-    pub fn of(response: Response, output: &Path) -> io::Result<OnceAnswer> {
+    pub fn of(response: Response, output: &Path, took: Duration) -> io::Result<OnceAnswer> {
         let mut outputs = BTreeMap::new();
         if matches!(response, Response::Done { .. }) {
             for entry in std::fs::read_dir(output)? {
@@ -44,7 +48,7 @@ impl OnceAnswer {
                 outputs.insert(name, Digest::of_file(&entry.path())?);
             }
         }
-        Ok(OnceAnswer::Answered { response, outputs })
+        Ok(OnceAnswer::Answered { response, outputs, duration_ms: took.as_millis() as u64 })
     }
 }
 
@@ -97,15 +101,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("binary"), "abc").unwrap();
         let done = |forget| Response::Done { verdict: None, notes: vec![], summary: String::new(), forget };
-        let answer = OnceAnswer::of(done(false), folder.path()).unwrap();
+        let took = Duration::from_millis(7);
+        let answer = OnceAnswer::of(done(false), folder.path(), took).unwrap();
         let outputs = [("binary".to_string(), Digest::of(b"abc"))].into();
-        assert_eq!(answer, OnceAnswer::Answered { response: done(false), outputs });
+        assert_eq!(answer, OnceAnswer::Answered { response: done(false), outputs, duration_ms: 7 });
         std::fs::create_dir(folder.path().join("more")).unwrap();
-        let refused = OnceAnswer::of(done(false), folder.path()).unwrap_err().to_string();
+        let refused = OnceAnswer::of(done(false), folder.path(), took).unwrap_err().to_string();
         assert!(refused.contains("`more` is not a regular file"), "{refused}");
         let failed = Response::Failed { message: "x".into(), notes: vec![] };
-        let answer = OnceAnswer::of(failed.clone(), folder.path()).unwrap();
-        assert_eq!(answer, OnceAnswer::Answered { response: failed, outputs: BTreeMap::new() });
+        let answer = OnceAnswer::of(failed.clone(), folder.path(), took).unwrap();
+        assert_eq!(answer, OnceAnswer::Answered { response: failed, outputs: BTreeMap::new(), duration_ms: 7 });
         let names = (0..7).map(|n| format!("part{n}")).collect();
         let text = Difference::Parts { input: "toolchain".into(), names }.to_string();
         assert_eq!(text, "its `toolchain` has other parts: `part0`, `part1`, `part2`, `part3`, `part4` and 2 more");

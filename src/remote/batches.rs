@@ -42,22 +42,32 @@ struct Wanted {
 #[derive(Default)]
 pub(crate) struct Batches {
     queue: RefCell<Vec<Wanted>>,
-    waiting: RefCell<HashMap<Digest, Vec<oneshot::Sender<Option<RemoteError>>>>>,
+    /// By content and by the server's name of it: another one may have named it wrongly.
+    waiting: RefCell<HashMap<(Digest, String), Vec<oneshot::Sender<Option<RemoteError>>>>>,
     is_gathering: Cell<bool>,
 }
 
 impl Client {
-    /// Brings contents to the store. Returns once each is there or cannot be had; those that cannot are no longer named. Returns the first error.
-    pub(crate) async fn fetch(self: &Rc<Self>, digests: &[Digest], wants: Wants) -> Option<RemoteError> {
+    /// Brings contents that hits have named to the store. Returns once each is there or cannot be had; those that cannot are no longer named.
+    pub(crate) async fn fetch(self: &Rc<Self>, digests: &[Digest]) {
+        let named = digests.iter().filter_map(|digest| Some((*digest, self.shared.named(digest)?))).collect();
+        self.fetch_named(named, Wants::Content).await;
+    }
+
+    /// Brings contents to the store. Returns once each is there or cannot be had, with the first error.
+    pub(crate) async fn fetch_named(
+        self: &Rc<Self>,
+        named: Vec<(Digest, reapi::Digest)>,
+        wants: Wants,
+    ) -> Option<RemoteError> {
         let mut waits = vec![];
-        for digest in digests.iter().filter(|digest| !self.shared.store.has(digest)) {
-            let Some(named) = self.shared.named(digest) else { continue };
+        for (digest, named) in named.into_iter().filter(|(digest, _)| !self.shared.store.has(digest)) {
             let (done, wait) = oneshot::channel();
             waits.push(wait);
             let mut waiting = self.batches.waiting.borrow_mut();
-            let others = waiting.entry(*digest).or_default();
+            let others = waiting.entry((digest, named.hash.clone())).or_default();
             if others.is_empty() {
-                self.batches.queue.borrow_mut().push(Wanted { wants, digest: *digest, named });
+                self.batches.queue.borrow_mut().push(Wanted { wants, digest, named });
             }
             others.push(done);
         }
@@ -110,12 +120,12 @@ impl Client {
         // A failure to write is like a content that is not there; the store reports its own troubles.
         let written = move || contents.into_iter().filter_map(|bytes| store.put(&bytes).ok()).collect::<Vec<_>>();
         let stored = tokio::task::spawn_blocking(written).await.unwrap_or_default();
-        for Wanted { digest, .. } in batch {
-            if !stored.contains(&digest) {
+        for Wanted { wants, digest, named } in batch {
+            if wants == Wants::Content && !stored.contains(&digest) {
                 self.shared.forget(&digest);
             }
-            let error = errors.remove(&digest);
-            for waiting in self.batches.waiting.borrow_mut().remove(&digest).unwrap_or_default() {
+            let error = errors.remove(&(digest, named.hash.clone()));
+            for waiting in self.batches.waiting.borrow_mut().remove(&(digest, named.hash)).unwrap_or_default() {
                 // Nobody waits any more if the build was interrupted.
                 let _ = waiting.send(error.clone());
             }
@@ -127,7 +137,7 @@ impl Client {
         &self,
         connection: &Connection,
         batch: &[Wanted],
-    ) -> (Vec<Vec<u8>>, HashMap<Digest, RemoteError>) {
+    ) -> (Vec<Vec<u8>>, HashMap<(Digest, String), RemoteError>) {
         let read = match batch {
             [one] if one.digest.size() > connection.capabilities.batch => {
                 let bytes = streams::read(&self.limiter, connection, &one.named, one.digest.size()).await;
@@ -142,7 +152,8 @@ impl Client {
                 if batch.iter().any(|wanted| wanted.wants == Wants::Content) {
                     reading.failure(&error);
                 }
-                return (vec![], batch.iter().map(|wanted| (wanted.digest, error.clone())).collect());
+                let each = |wanted: &Wanted| ((wanted.digest, wanted.named.hash.clone()), error.clone());
+                return (vec![], batch.iter().map(each).collect());
             }
         };
         let (mut contents, mut errors) = (vec![], HashMap::new());
@@ -160,7 +171,7 @@ impl Client {
                 (Wants::Content, None) => reading.success(),
                 (Wants::Outputs, _) => {}
             }
-            errors.extend(error.map(|error| (*digest, error)));
+            errors.extend(error.map(|error| ((*digest, named.hash.clone()), error)));
         }
         (contents, errors)
     }

@@ -40,16 +40,25 @@ impl Breaker {
 
     /// Counts an error. Reports it if none was reported.
     pub(crate) fn failure(&self, error: &RemoteError) {
-        let is_said = {
+        let count = {
             let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
             errors.0 += 1;
-            if errors.0 >= MOST || error.is_final() {
-                self.is_open.store(true, Ordering::Relaxed);
-            }
-            std::mem::replace(&mut errors.1, true)
+            errors.0
         };
-        if !is_said && !(self.report)(error) {
-            self.errors.lock().unwrap_or_else(PoisonError::into_inner).1 = false;
+        if count >= MOST || error.is_final() {
+            self.is_open.store(true, Ordering::Relaxed);
+        }
+        self.say(error);
+    }
+
+    /// Reports an error that is none of the server, if none was reported.
+    pub(crate) fn say(&self, error: &RemoteError) {
+        let said = |is: bool| {
+            let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut errors.1, is)
+        };
+        if !said(true) && !(self.report)(error) {
+            said(false);
         }
     }
 }
@@ -82,7 +91,11 @@ mod tests {
         assert!(!one.is_open());
         one.failure(&late);
         assert!(one.is_open());
-        assert_eq!(*heard.lock().unwrap(), [late]);
+        assert_eq!(*heard.lock().unwrap(), [late.clone()]);
+        let third = breaker();
+        (0..MOST).for_each(|_| third.say(&late));
+        assert!(!third.is_open());
+        assert_eq!(*heard.lock().unwrap(), [late.clone(), late]);
         let other = breaker();
         other.failure(&RemoteError::Exposed);
         assert!(other.is_open());

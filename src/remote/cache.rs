@@ -1,6 +1,6 @@
 //! The remote cache as the engine sees it: what is asked about, what is stored, and when the thread that talks to the server ends.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -90,6 +90,10 @@ impl Remote {
             }
         })?;
         let (requests, thread) = (Mutex::new(Some(send)), Mutex::new(Some(thread)));
+        // In JSON, quotes and backslashes have another form.
+        let escaped = |text: &String| serde_json::to_string(text).ok().map(|text| text[1..text.len() - 1].to_string());
+        let forms: BTreeSet<String> = private.iter().filter_map(escaped).chain(private.iter().cloned()).collect();
+        let private = forms.into_iter().collect();
         let (suspended, is_contradicted) = (Arc::default(), AtomicBool::new(false));
         Ok(Remote { shared, requests, thread, writes, holdout, private, recheck, suspended, report, is_contradicted })
     }
@@ -125,11 +129,11 @@ impl Remote {
     }
 
     /// Executes a step on a worker of the server, and brings its outputs to the store. Returns the answer of the worker; none if the step is to run here, for
-    /// whatever reason: the server and its workers are no part of what a build needs.
+    /// any reason. A build never depends on the server.
     pub fn execute(&self, step: RemoteStep, read: ReadAnswer) -> Option<Vec<u8>> {
         let (done, wait) = bounded(1);
         self.send(Request::Execute(Box::new(step), read, done));
-        // If the thread has ended, nothing was executed.
+        // If the thread has ended, nothing was executed. If the build is interrupted, the thread answers: it looks every moment.
         wait.recv().ok().flatten()
     }
 

@@ -20,7 +20,7 @@ use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinHandle;
 
 use super::address::address;
-use super::batches::{Batches, Wants};
+use super::batches::Batches;
 use super::breaker::Breaker;
 use super::connection::{Access, Connection};
 use super::digests::HashFunction;
@@ -97,11 +97,6 @@ impl Shared {
         Shared { access, store, interrupted, reading, writing, executing, unstored, names, hashes, program }
     }
 
-    /// Remembers how the server calls contents.
-    pub(crate) fn name(&self, digests: impl IntoIterator<Item = (Digest, reapi::Digest)>) {
-        self.names().extend(digests);
-    }
-
     /// The server's digest of a stored content, which is read at the first time.
     pub(crate) fn hashed(&self, digest: &Digest, function: HashFunction) -> io::Result<reapi::Digest> {
         let hashes = || self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,6 +146,8 @@ pub(crate) struct Client {
     /// The hash of the program, once the server has it; and the turn of whoever sends it.
     pub(crate) offered: RefCell<HashSet<String>>,
     pub(crate) offering: tokio::sync::Mutex<()>,
+    /// How many workers in a row refused steps that compare this.
+    pub(crate) refused: RefCell<HashMap<Digest, u32>>,
     /// The operations that are being cancelled.
     pub(crate) ending: RefCell<Vec<JoinHandle<()>>>,
     connection: OnceCell<Option<Connection>>,
@@ -176,6 +173,7 @@ async fn go_on(shared: Arc<Shared>, mut requests: UnboundedReceiver<Request>) {
         uploads: Uploads::default(),
         offered: RefCell::default(),
         offering: tokio::sync::Mutex::default(),
+        refused: RefCell::default(),
         ending: RefCell::default(),
         connection: OnceCell::new(),
         interrupted,
@@ -198,7 +196,7 @@ async fn go_on(shared: Arc<Shared>, mut requests: UnboundedReceiver<Request>) {
                 answer.give(hit);
             })),
             Request::Fetch(digests, done) => drop(tokio::task::spawn_local(async move {
-                client.unless_interrupted(client.fetch(&digests, Wants::Content)).await;
+                client.unless_interrupted(client.fetch(&digests)).await;
                 let _ = done.send(());
             })),
             Request::Execute(step, read, done) => drop(tokio::task::spawn_local(async move {
@@ -260,7 +258,7 @@ impl Client {
         };
         self.shared.names().extend(digests);
         let read: Vec<Digest> = question.read.iter().filter_map(|name| result.outputs.get(name)).copied().collect();
-        self.fetch(&read, Wants::Content).await;
+        self.fetch(&read).await;
         let is_whole = read.iter().all(|digest| self.shared.store.has(digest));
         is_whole.then_some(Hit { result, origin: CacheOrigin::Remote, evidence: None, tag: None })
     }

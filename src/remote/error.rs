@@ -76,6 +76,9 @@ pub enum RemoteError {
         /// The limit.
         seconds: u64,
     },
+    /// A worker is another machine than a step needs.
+    #[error("a worker did not execute a step: {0}")]
+    Differs(String),
     /// A worker did not execute a step.
     #[error("a worker did not execute a step: {0}")]
     Worker(String),

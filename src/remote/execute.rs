@@ -5,20 +5,22 @@
 //! | the answer is a failure or a time-out, and comes from a cache of the server | the server is asked again, without its cache |
 //! | the server refuses the properties of the step, also after all contents were offered again | nothing more is executed there in this build |
 //! | the program cannot be sent | nothing more is executed there in this build |
+//! | several workers in a row are other machines than a step needs | nothing more that needs the same machine is executed there in this build |
 //! | the answer is too large | nothing: the step runs on this machine |
-//! | no worker takes the step in time | it is cancelled |
+//! | no worker takes the step in time, or the server says nothing about it | it is cancelled |
 //! | the connection breaks | the operation is waited for by its name |
 //! | the step's time is over, at the server or here | nothing: the step runs on this machine |
 //! | any other error | the operation is cancelled, all contents are offered again, and the server is asked once more: some servers answer a missing content with an error of another name |
 //! | after that | nothing: the step runs on this machine |
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use bazel_remote_apis::google::longrunning::{self, operation};
+use bazel_remote_apis::google::rpc;
 use crossbeam_channel::Sender;
 use kforge_foundation::base::Digest;
 use prost::Message as _;
@@ -27,6 +29,7 @@ use tokio::time::{Instant, timeout_at};
 use tonic::{Code, Status, Streaming};
 
 use super::batches::Wants;
+use super::breaker::MOST;
 use super::client::Client;
 use super::connection::Connection;
 use super::entry::{LARGEST, is_readable};
@@ -36,8 +39,10 @@ use super::step::{Meaning, ReadAnswer, RemoteStep};
 use super::streams;
 use super::tree::{self, BEYOND_S, Content, OUTPUTS, Prepared};
 
-/// How many bytes of contents are in memory at once.
+/// How many bytes of contents are in memory at once. A step with more than [`SMALL`] bytes waits until others with as much have sent theirs.
 const ROUND: u64 = 64 << 20;
+/// How many bytes of contents each of the steps in flight may have in memory.
+const SMALL: u64 = 1 << 20;
 /// How often a broken connection is followed by a new one without any news of the operation.
 const ATTEMPTS: u32 = 4;
 /// The wait before the second attempt. It doubles before each further one.
@@ -60,7 +65,7 @@ struct Given {
     result: reapi::ActionResult,
 }
 
-/// An operation of the server: what is known of it.
+/// What is known of an operation of the server.
 struct Watched {
     /// Its name, once the server has said it.
     name: Rc<RefCell<Option<String>>>,
@@ -79,6 +84,7 @@ impl Client {
         let mut answer = None;
         if !executing.is_open()
             && !self.shared.reading.is_open()
+            && !self.is_refused(&step.compared)
             && let Some(connection) = self.unless_interrupted(self.connection()).await.flatten()
         {
             match self.unless_interrupted(self.executed(&connection, step, read, &name)).await {
@@ -86,8 +92,14 @@ impl Client {
                     // A worker that fails at every step is noticed by whoever runs these steps here.
                     if given.is_some() {
                         executing.success();
+                        self.refused.borrow_mut().remove(&step.compared);
                     }
                     answer = given;
+                }
+                // The server is well, and so are its workers of another kind.
+                Some(Err(error @ RemoteError::Differs(_))) => {
+                    executing.say(&error);
+                    *self.refused.borrow_mut().entry(step.compared).or_default() += 1;
                 }
                 Some(Err(error)) => executing.failure(&error),
                 None => {}
@@ -102,6 +114,11 @@ impl Client {
             }
         }
         let _ = done.send(answer);
+    }
+
+    /// Whether so many workers refused steps that need the same machine that no more are asked.
+    fn is_refused(&self, compared: &Digest) -> bool {
+        self.refused.borrow().get(compared).is_some_and(|count| *count >= MOST)
     }
 
     async fn executed(
@@ -138,7 +155,7 @@ impl Client {
                     if let Some(before) = before {
                         self.cancel(connection, before).await;
                     }
-                    // The server may have lost the program too.
+                    // The server may have lost the program as well.
                     self.offered.borrow_mut().clear();
                     continue;
                 }
@@ -148,6 +165,7 @@ impl Client {
                 Meaning::Result(outputs) => Ok(outputs),
                 Meaning::Failed if !is_remembered => return Ok(None),
                 Meaning::Failed => Err(RemoteError::Remembered),
+                Meaning::Differs(why) => Err(RemoteError::Differs(why)),
                 Meaning::Refused(why) => Err(RemoteError::Worker(why)),
             };
             let brought = match outputs {
@@ -168,26 +186,32 @@ impl Client {
     async fn offer(&self, connection: &Connection, prepared: &Prepared) -> Result<bool, RemoteError> {
         // The program is large: where several steps begin at once, one of them sends it.
         let is_known = prepared.program.as_ref().is_none_or(|hash| self.offered.borrow().contains(hash));
-        let _turn = if is_known { None } else { Some(self.offering.lock().await) };
+        let turn = if is_known { None } else { Some(self.offering.lock().await) };
         if self.shared.executing.is_open() || self.shared.reading.is_open() {
             return Ok(false);
         }
         let all = prepared.contents.values().map(|(digest, _)| digest.clone()).collect();
         let missing = self.missing(connection, all).await?;
-        let wanted = missing.into_iter().filter_map(|digest| prepared.contents.get(&digest.hash).cloned());
-        let mut rounds: Vec<Vec<(reapi::Digest, Content)>> = vec![];
-        let mut size = ROUND;
-        for (digest, content) in wanted {
+        // By hash: a server may name one twice.
+        let wanted = missing.into_iter().filter_map(|digest| prepared.contents.get_key_value(&digest.hash));
+        let wanted: HashMap<&String, &(reapi::Digest, Content)> = wanted.collect();
+        let (mut rounds, mut size, mut all): (Vec<Vec<(reapi::Digest, Content)>>, _, u64) = (vec![], ROUND, 0);
+        for (digest, content) in wanted.into_values().cloned() {
             let own = u64::try_from(digest.size_bytes).unwrap_or_default();
             if size.saturating_add(own) > ROUND {
                 rounds.push(vec![]);
                 size = 0;
             }
             size += own;
+            all = all.saturating_add(own);
             if let Some(round) = rounds.last_mut() {
                 round.push((digest, content));
             }
         }
+        let _turn = match turn {
+            None if all > SMALL => Some(self.offering.lock().await),
+            turn => turn,
+        };
         for round in rounds {
             let store = self.shared.store.clone();
             let read = move || -> std::io::Result<Vec<(reapi::Digest, Vec<u8>)>> {
@@ -315,7 +339,8 @@ impl Client {
                     return Ok(Ok(reapi::ExecuteResponse::decode(any.value.as_slice()).map_err(damaged)?));
                 }
                 Some(operation::Result::Error(status)) => {
-                    return Ok(Err(Status::new(Code::from(status.code), status.message)));
+                    let details = status.encode_to_vec().into();
+                    return Ok(Err(Status::with_details(Code::from(status.code), status.message, details)));
                 }
                 None => return Err(RemoteError::Entry("an operation that ended with nothing".into())),
             }
@@ -376,16 +401,14 @@ impl Client {
             let files = tree.root.into_iter().flat_map(|root| root.files);
             given.extend(files.filter_map(|file| Some((file.name, file.digest?))));
         }
-        let mut named = BTreeMap::new();
+        let mut named = vec![];
         for (name, digest) in outputs {
             let given = given.get(name).filter(|given| is_readable(given, digest));
             let given = given.ok_or_else(|| RemoteError::Output(name.clone()))?;
-            named.insert(*digest, given.clone());
+            named.push((*digest, given.clone()));
         }
-        let digests: Vec<Digest> = named.keys().copied().collect();
-        self.shared.name(named);
-        let error = self.fetch(&digests, Wants::Outputs).await;
-        match digests.iter().find(|digest| !self.shared.store.has(digest)) {
+        let error = self.fetch_named(named, Wants::Outputs).await;
+        match outputs.values().find(|digest| !self.shared.store.has(digest)) {
             Some(lost) => Err(error.unwrap_or(RemoteError::WrongBytes(*lost))),
             None => Ok(()),
         }
@@ -409,6 +432,7 @@ fn ends_step(error: &RemoteError) -> bool {
 }
 
 impl Watched {
+    /// An operation of which the server has said nothing yet counts as one that waits: nothing says that a worker has it.
     fn new(name: &Rc<RefCell<Option<String>>>, ends: Instant) -> Watched {
         Watched { name: name.clone(), queued: true, since: Instant::now(), ends }
     }
@@ -423,7 +447,7 @@ impl Watched {
         timeout_at(by_stage.min(self.ends), future).await.map_err(|_| error)
     }
 
-    /// Reads in which stage an operation is. A server that does not say so counts as one that executes.
+    /// Reads in which stage an operation is. One of which the server speaks without naming a stage counts as one that is executed.
     fn hears(&mut self, operation: &longrunning::Operation) {
         let metadata = operation.metadata.as_ref();
         let decoded = metadata.and_then(|any| reapi::ExecuteOperationMetadata::decode(any.value.as_slice()).ok());
@@ -438,10 +462,52 @@ impl Watched {
 
 /// Whether a refusal says that a content of the action is missing: its details hold a violation of that type.
 fn names_missing(status: &Status) -> bool {
-    // The type of a violation is a text that the API fixes: `MISSING`. Its message is not in the generated code of the API.
-    let details = status.details();
-    details.windows(MISSING.len()).any(|window| window == MISSING)
+    let details = rpc::Status::decode(status.details()).map(|status| status.details).unwrap_or_default();
+    let failures = details.iter().filter(|any| any.type_url.ends_with("/google.rpc.PreconditionFailure"));
+    let mut failures = failures.filter_map(|any| PreconditionFailure::decode(any.value.as_slice()).ok());
+    failures.any(|failure| failure.violations.iter().any(|violation| violation.kind == MISSING))
 }
 
-/// The field `type` of a violation: its tag, its length, its value.
-const MISSING: &[u8] = b"\x0a\x07MISSING";
+/// The type of a violation by a content that is missing, which the API fixes.
+const MISSING: &str = "MISSING";
+
+/// `google.rpc.PreconditionFailure`, which the generated code of the API does not have.
+#[derive(Clone, PartialEq, prost::Message)]
+struct PreconditionFailure {
+    #[prost(message, repeated, tag = "1")]
+    violations: Vec<Violation>,
+}
+
+/// What a precondition is violated by; without its subject and its text.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Violation {
+    #[prost(string, tag = "1")]
+    kind: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bazel_remote_apis::google::protobuf::Any;
+
+    #[test]
+    fn only_the_type_of_a_violation_says_that_a_content_is_missing() {
+        let status = |name: &str, value: Vec<u8>| {
+            let details = vec![Any { type_url: format!("type.googleapis.com/google.rpc.{name}"), value }];
+            let details = rpc::Status { code: 9, details, ..Default::default() }.encode_to_vec();
+            Status::with_details(Code::FailedPrecondition, "a content is MISSING", details.into())
+        };
+        let failure = |kinds: &[&str]| {
+            let violations = kinds.iter().map(|kind| Violation { kind: (*kind).into() }).collect();
+            PreconditionFailure { violations }.encode_to_vec()
+        };
+        assert!(names_missing(&status("PreconditionFailure", failure(&["OTHER", "MISSING"]))));
+        assert!(!names_missing(&status("PreconditionFailure", failure(&["OTHER"]))));
+        // The same bytes in another message.
+        assert!(!names_missing(&status("BadRequest", failure(&["MISSING"]))));
+        assert!(!names_missing(&Status::failed_precondition("MISSING")));
+        // The subject and the text of a violation, as servers send them.
+        let whole = b"\x0a\x15\x0a\x07MISSING\x12\x05blobs\x1a\x03why".to_vec();
+        assert!(names_missing(&status("PreconditionFailure", whole)));
+    }
+}

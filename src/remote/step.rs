@@ -40,9 +40,11 @@ pub struct RemoteStep {
     pub inputs: Vec<StepInput>,
     /// What the worker must be, by name and in their order.
     pub properties: Vec<(String, String)>,
+    /// What the worker compares with itself. Steps with the same digest are refused by the same workers.
+    pub compared: Digest,
     /// The time limit of the step in seconds.
     pub time_limit_s: u64,
-    /// How long no worker may take the step.
+    /// How long the step may wait for a worker.
     pub queue_limit: Duration,
 }
 
@@ -53,6 +55,8 @@ pub enum Meaning {
     Result(BTreeMap<String, Digest>),
     /// The step failed, or gave a result that another run may not give, such as a time-out. It runs here, which decides.
     Failed,
+    /// The worker is another machine than the step needs, and how. Another worker may be the right one.
+    Differs(String),
     /// The worker did not execute the step, and why.
     Refused(String),
 }

@@ -154,7 +154,7 @@ pub(crate) fn prepared(step: &RemoteStep, shared: &Shared, function: HashFunctio
     };
     let property =
         |(name, value): &(String, String)| reapi::platform::Property { name: name.clone(), value: value.clone() };
-    // Servers compare the lists, so both are sorted.
+    // Servers compare properties as lists, so they are sorted.
     let platform = reapi::Platform { properties: step.properties.iter().map(property).collect() };
     #[expect(deprecated, reason = "servers of versions before 2.2 do not read the properties of the action")]
     let command = reapi::Command {

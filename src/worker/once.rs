@@ -48,7 +48,7 @@ pub type FindDescribed<'f> = dyn Fn(&Path, &Spec, &Path) -> Result<Ready, Vec<Di
 /// Executes the step whose spec, as JSON, is in the file `spec`. The inputs are in `input` (with `-` for colons in names), and the outputs are written to
 /// `output`.
 pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, steps: Dispatch) -> OnceAnswer {
-    let answered = |response| OnceAnswer::Answered { response, outputs: BTreeMap::new() };
+    let answered = |response| OnceAnswer::Answered { response, outputs: BTreeMap::new(), duration_ms: 0 };
     let read = fs::read(spec).map_err(|e| e.to_string());
     let parsed = read.and_then(|bytes| serde_json::from_slice::<Spec>(&bytes).map_err(|e| e.to_string()));
     let spec = match parsed {
@@ -67,8 +67,9 @@ pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, steps: Di
         Ok(ready) => ready,
         Err(differences) => return OnceAnswer::Differs { differences },
     };
+    let began = Instant::now();
     let response = executed(spec, input, &output, places, limits, steps);
-    OnceAnswer::of(response, &output).unwrap_or_else(|e| answered(failed(format!("cannot read an output: {e}"))))
+    OnceAnswer::of(response, &output, began.elapsed()).unwrap_or_else(|e| answered(failed(format!("cannot read an output: {e}"))))
 }
 
 fn executed(

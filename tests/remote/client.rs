@@ -49,7 +49,7 @@ impl Blobs for Memory {
 pub(crate) struct Machine {
     pub(crate) store: Arc<Memory>,
     pub(crate) remote: Arc<Remote>,
-    blobs: RemoteBlobs,
+    pub(crate) blobs: RemoteBlobs,
     pub(crate) warnings: Arc<Mutex<Vec<String>>>,
     pub(crate) interrupted: Arc<AtomicBool>,
 }
@@ -80,7 +80,7 @@ impl Machine {
             access,
             writes: true,
             holdout: false,
-            private: vec!["/home/me".into()],
+            private: vec!["/home/me".into(), "/home/\"q\"".into()],
             interrupted: Arc::clone(&interrupted),
             report: Box::new(move |error| heard.lock().unwrap().push(error.to_string())),
             recheck,
@@ -92,6 +92,11 @@ impl Machine {
 
     pub(crate) fn of(server: &Server) -> Machine {
         Machine::new(access(&server.url()))
+    }
+
+    /// A machine that waits only so long for an answer.
+    pub(crate) fn hasty(server: &Server, timeout: Duration) -> Machine {
+        Machine::new(Access { timeout, ..access(&server.url()) })
     }
 
     /// Asks for the results of these keys, all at once.
@@ -107,12 +112,12 @@ impl Machine {
         all.into_iter().map(|(_, hit)| hit).collect()
     }
 
-    fn ask(&self, number: usize, read: &[&str]) -> Option<Hit> {
+    pub(crate) fn ask(&self, number: usize, read: &[&str]) -> Option<Hit> {
         self.ask_all(vec![question(number, read)]).remove(0)
     }
 
     /// Stores a result, and waits until it is stored. Returns how many are not.
-    fn put(&self, number: usize, result: &StepResult) -> usize {
+    pub(crate) fn put(&self, number: usize, result: &StepResult) -> usize {
         self.remote.put(&spec(number).key(), &spec(number), result);
         self.remote.finish()
     }
@@ -133,7 +138,7 @@ fn question(number: usize, read: &[&str]) -> RemoteQuestion {
 }
 
 /// A result whose outputs are in the machine's store.
-fn result(machine: &Machine, number: usize) -> StepResult {
+pub(crate) fn result(machine: &Machine, number: usize) -> StepResult {
     let outputs = ["binary", "facts"]
         .map(|name| (name.to_string(), machine.store.put(format!("{name} of {number}").as_bytes()).unwrap()));
     StepResult { outputs: outputs.into(), verdict: None, notes: vec![], summary: format!("{number}"), duration_ms: 3 }
@@ -448,7 +453,7 @@ fn a_result_of_the_sample_counts_only_where_this_machine_computes_the_same() {
     assert_eq!((asked(&machine, &oracle(1)), machine.remote.rechecks(&sampled)), (None, true));
     assert!(!machine.remote.compare(&sampled, &oracle(1), Some(&result(&machine, 1))));
     assert_eq!((machine.remote.rechecks(&sampled), machine.warnings()), (false, vec![]), "the same");
-    // Compilers repeat themselves only mostly.
+    // A compiler does not always give the same bytes.
     let all = || -> Option<Sampled> { Some(Box::new(|_| true)) };
     assert!(asked(&Machine::checking(access(&server.url()), all()), &spec(3)).is_some());
     let machine = Machine::checking(access(&server.url()), all());

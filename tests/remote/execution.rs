@@ -35,6 +35,7 @@ fn meaning(answer: &[u8]) -> Meaning {
     match answer {
         b"done" => Meaning::Result(outputs()),
         b"failed" | b"timed out" => Meaning::Failed,
+        b"another machine" => Meaning::Differs("its `toolchain` has other parts".into()),
         other => Meaning::Refused(String::from_utf8_lossy(other).into_owned()),
     }
 }
@@ -50,6 +51,7 @@ fn step(machine: &Machine, spec: &str) -> RemoteStep {
         places: b"{}".to_vec(),
         inputs: vec![input("source", tree, Form::Tree), input("toolchain-c++", header, Form::Blob)],
         properties: vec![("ISA".into(), "x86-64".into()), ("OSFamily".into(), "linux".into())],
+        compared: Digest::of(b"machine"),
         time_limit_s: 60,
         queue_limit: Duration::from_secs(60),
     }
@@ -102,28 +104,21 @@ fn every_fault_leads_to_a_run_here_with_one_warning() {
         Arc::new(move |_: Task| Given { code, answer: answer.as_bytes().to_vec(), ..done() })
     };
     // The fault, and what the warning says.
-    let faults: [(Fault, &str); 7] = [
+    let faults: [(Fault, &str); 6] = [
         (|o| o.executes = false, "no execution of steps"),
         (|o| o.other_outputs = true, "lacks the output `binary`"),
         (|o| o.wrong_bytes = true, "other bytes"),
         (|o| o.no_outputs = true, "lacks the output `binary`"),
         (|o| o.properties.clear(), "no worker with the properties `ISA=x86-64,OSFamily=linux`"),
         (|o| o.refusals = vec![Refusal::always(Method::Execute, Code::Internal)], "Execute: Internal"),
-        (|o| o.refusals = vec![Refusal::always(Method::Write, Code::Unavailable)], ""),
     ];
     for (at, (fault, says)) in faults.into_iter().enumerate() {
         let server = executing();
         fault(&mut server.state().options);
         let machine = Machine::of(&server);
         let answer = execute(&machine, step(&machine, "{}"));
-        match says {
-            // Nothing of this step is large, so the fault has no effect.
-            "" => assert_eq!((answer.is_some(), warnings(&machine)), (true, vec![])),
-            says => {
-                let said = warnings(&machine);
-                assert!(answer.is_none() && said.len() == 1 && said[0].contains(says), "{at}: {said:?}");
-            }
-        }
+        let said = warnings(&machine);
+        assert!(answer.is_none() && said.len() == 1 && said[0].contains(says), "{at}: {said:?}");
         // What cannot go away is not tried again.
         let before = server.state().counts.of(Method::Execute);
         execute(&machine, step(&machine, "{ }"));
@@ -258,14 +253,10 @@ fn two_steps_at_once_send_the_program_once() {
         tell.send(task.files["kforge"].len()).unwrap();
         done()
     });
-    let machine = Machine::of(&server);
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("kforge");
-    // Larger than a batch.
-    fs::write(&program, vec![7; 5 << 20]).unwrap();
+    let (machine, (_folder, program)) = (Machine::of(&server), large_program());
     std::thread::scope(|scope| {
         for spec in ["{}", "{ }", "{  }", "{   }"] {
-            let sends = RemoteStep { program: Program::Sent(program.clone()), ..step(&machine, spec) };
+            let sends = RemoteStep { program: program.clone(), ..step(&machine, spec) };
             let machine = &machine;
             scope.spawn(move || assert!(execute(machine, sends).is_some()));
         }
@@ -288,4 +279,153 @@ fn a_tree_that_leads_elsewhere_and_private_texts_are_not_sent() {
     assert!(
         machine.remote.is_private(&[b"{}", b"/home/me/x"]) && !machine.remote.is_private(&[b"{}", b"/usr/bin/g++"])
     );
+    // As JSON writes it.
+    assert!(machine.remote.is_private(&[br#"{"path":"/home/\"q\"/x"}"#]));
+}
+
+/// A program that is larger than a batch, in a folder.
+fn large_program() -> (tempfile::TempDir, Program) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("kforge");
+    fs::write(&program, vec![7; 5 << 20]).unwrap();
+    (folder, Program::Sent(program))
+}
+
+#[test]
+fn a_program_that_cannot_be_sent_is_sent_no_more() {
+    let server = executing();
+    server.state().options.refusals = vec![Refusal::always(Method::Write, Code::PermissionDenied)];
+    let (machine, (_folder, program)) = (Machine::of(&server), large_program());
+    std::thread::scope(|scope| {
+        for spec in ["{}", "{ }", "{  }", "{   }"] {
+            let sends = RemoteStep { program: program.clone(), ..step(&machine, spec) };
+            let machine = &machine;
+            scope.spawn(move || assert_eq!(execute(machine, sends), None));
+        }
+    });
+    let counts = server.state().counts.clone();
+    assert_eq!((counts.of(Method::Write), counts.of(Method::Execute), warnings(&machine).len()), (1, 0, 1));
+    assert!(warnings(&machine)[0].contains("PermissionDenied"), "{:?}", warnings(&machine));
+}
+
+#[test]
+fn a_server_that_falls_silent_holds_a_step_only_for_a_while() {
+    let (_folder, program) = large_program();
+    let methods =
+        [Method::FindMissingBlobs, Method::Write, Method::Execute, Method::Read, Method::BatchReadBlobs, Method::BatchUpdateBlobs];
+    std::thread::scope(|scope| {
+        for method in methods {
+            let program = program.clone();
+            scope.spawn(move || {
+                let server = executing();
+                server.state().options.hangs = Some(method);
+                let machine = Machine::hasty(&server, Duration::from_millis(200));
+                let queue_limit = Duration::from_millis(300);
+                let began = Instant::now();
+                let answer = execute(&machine, RemoteStep { program, queue_limit, ..step(&machine, "{}") });
+                assert_eq!((answer, warnings(&machine).len()), (None, 1), "{method:?}: {:?}", warnings(&machine));
+                assert!(began.elapsed() < Duration::from_secs(20), "{method:?}: {:?}", began.elapsed());
+                assert!(server.state().counts.of(method) > 0, "{method:?}");
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "second tier: waits a minute and a half"]
+fn a_step_ends_though_its_worker_or_its_stages_do_not() {
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    std::thread::scope(|scope| {
+        let waits: Vec<_> = [false, true]
+            .into_iter()
+            .map(|alternates| {
+                let held = held.clone();
+                scope.spawn(move || {
+                    let server = executing();
+                    server.state().options.alternates = alternates;
+                    server.state().options.worker = Arc::new(move |_: Task| {
+                        let _ = held.lock().unwrap().recv();
+                        done()
+                    });
+                    let machine = Machine::of(&server);
+                    let limits = RemoteStep { time_limit_s: 0, queue_limit: Duration::from_secs(5), ..step(&machine, "{}") };
+                    let began = Instant::now();
+                    assert_eq!(execute(&machine, limits), None);
+                    let (took, said) = (began.elapsed(), warnings(&machine));
+                    assert!(took >= Duration::from_secs(60) && took < Duration::from_secs(150), "{took:?}");
+                    assert_eq!((said.len(), server.state().counts.of(Method::Execute)), (1, 1), "{said:?}");
+                    cancelled(&server, 1);
+                    server.state().options.alternates = false;
+                    // The worker of the test ends before its server does.
+                    std::mem::forget(server);
+                })
+            })
+            .collect();
+        waits.into_iter().for_each(|wait| wait.join().unwrap());
+        drop(release);
+    });
+}
+
+#[test]
+fn workers_that_are_other_machines_end_nothing_for_steps_that_need_another() {
+    let server = executing();
+    // Of three workers, the last one is like this machine.
+    let turn = Arc::new(AtomicUsize::new(0));
+    server.state().options.worker = Arc::new(move |task: Task| {
+        let is_refused = task.files["spec.json"] != b"{}" || turn.fetch_add(1, Ordering::Relaxed) % 3 < 2;
+        let refused = Given { code: 101, answer: b"another machine".to_vec(), outputs: BTreeMap::new() };
+        if is_refused { refused } else { done() }
+    });
+    let machine = Machine::of(&server);
+    let mixed = |at: usize| RemoteStep { places: at.to_string().into_bytes(), ..step(&machine, "{}") };
+    let given: Vec<bool> = (0..6).map(|at| execute(&machine, mixed(at)).is_some()).collect();
+    assert_eq!(given, [false, false, true, false, false, true]);
+    // None has that toolchain: three steps find out.
+    let before = server.state().counts.of(Method::Execute);
+    let compared = Digest::of(b"another toolchain");
+    for _ in 0..5 {
+        assert_eq!(execute(&machine, RemoteStep { compared, ..step(&machine, "{ }") }), None);
+    }
+    assert_eq!(server.state().counts.of(Method::Execute), before + 3);
+    // The others are sent all the same.
+    assert!((6..9).any(|at| execute(&machine, mixed(at)).is_some()));
+    let said = warnings(&machine);
+    assert!(said.len() == 1 && said[0].contains("its `toolchain` has other parts"), "{said:?}");
+}
+
+#[test]
+fn lost_outputs_of_a_remembered_action_are_made_again() {
+    let server = executing();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    server.state().options.worker = Arc::new(move |_: Task| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        done()
+    });
+    let machine = Machine::of(&server);
+    assert!(execute(&machine, step(&machine, "{}")).is_some());
+    server.state().blobs.retain(|_, blob| blob.bytes != BINARY);
+    let other = Machine::of(&server);
+    assert!(execute(&other, step(&other, "{}")).is_some() && other.store.has(&Digest::of(BINARY)));
+    assert_eq!((runs.load(Ordering::Relaxed), warnings(&other)), (2, vec![]));
+}
+
+#[test]
+fn a_worker_that_names_a_content_wrongly_takes_it_from_nobody() {
+    let server = executing();
+    let first = Machine::of(&server);
+    let mut stored = crate::client::result(&first, 1);
+    let binary = first.store.put(BINARY).unwrap();
+    stored.outputs.insert("binary".into(), binary);
+    assert_eq!(first.put(1, &stored), 0);
+    let machine = Machine::of(&server);
+    assert_eq!(machine.ask(1, &[]).unwrap().result.outputs["binary"], binary);
+    server.state().options.worker = Arc::new(|_: Task| {
+        let other = BINARY.to_ascii_uppercase();
+        Given { outputs: [("binary".to_string(), other)].into(), ..done() }
+    });
+    assert_eq!(execute(&machine, step(&machine, "{}")), None);
+    assert!(warnings(&machine)[0].contains("other bytes"), "{:?}", warnings(&machine));
+    assert_eq!(machine.blobs.get(&binary).unwrap().as_deref(), Some(BINARY));
 }

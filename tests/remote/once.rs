@@ -132,7 +132,7 @@ fn a_step_by_itself_asks_no_compiler_and_executes_nothing_where_the_machine_is_a
     let home = tempfile::tempdir().unwrap();
     for (kind, files) in &steps.files {
         let (answer, outputs, started) = steps.once(files, Some(home.path()));
-        let OnceAnswer::Answered { response: Response::Done { .. }, outputs: stated } = answer else {
+        let OnceAnswer::Answered { response: Response::Done { .. }, outputs: stated, .. } = answer else {
             panic!("{kind}: {answer:?}")
         };
         // Each output is stated by its content.

@@ -129,6 +129,10 @@ pub(crate) struct Options {
     pub(crate) queues_forever: bool,
     /// Failed actions are remembered.
     pub(crate) remembers_failures: bool,
+    /// Requests of this method are never answered; streams begin and fall silent.
+    pub(crate) hangs: Option<Method>,
+    /// Operations go from one stage to the other and back, for ever.
+    pub(crate) alternates: bool,
     /// Outputs of executed actions have a byte more than the worker wrote.
     pub(crate) other_outputs: bool,
     /// How many streams about operations end after their first message.
@@ -161,6 +165,8 @@ impl Default for Options {
             properties: vec!["OSFamily".into(), "ISA".into()],
             queues_forever: false,
             remembers_failures: false,
+            hangs: None,
+            alternates: false,
             other_outputs: false,
             breaking_streams: 0,
             tls: None,

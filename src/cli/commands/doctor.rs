@@ -79,9 +79,11 @@ fn described(server: &Server) -> String {
     ];
     if let Some(trial) = &server.trial {
         let trial = match trial {
-            Trial::Answered(took) => format!("a worker took it and answered in {} ms", took.as_millis()),
-            Trial::NotAnswered(why) => format!("not executed: {why}"),
+            Trial::Executed(took) => format!("a worker executed it in {} ms", took.as_millis()),
+            Trial::NotExecuted(why) => format!("not executed: {why}"),
         };
+        let kept = server.kept.iter().map(|tool| format!("steps of `{}`: its path names your home directory", tool.display()));
+        lines.extend(kept.map(|kept| ("stay here", kept)));
         lines.extend([
             ("priorities", priorities),
             ("properties", yes(properties.is_empty(), "none", &properties)),

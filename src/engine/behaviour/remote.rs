@@ -103,6 +103,9 @@ fn what_another_machine_executed_is_no_result_of_this_one() {
     // The remote cache gets it all the same, if it may be remembered.
     assert!(there.contains_key(&key("c0")) && !there.contains_key(&key("c1")));
     assert!(outcome.step("c0").unwrap().tag.is_none());
+    // The time of a result is that of the step, not of the wait for it.
+    let took = |id: &str| outcome.step(id).unwrap().result.as_ref().unwrap().duration_ms;
+    assert!(took("c0") == 90_000 && took("i0") < 60_000, "{} {}", took("c0"), took("i0"));
 }
 
 #[test]

@@ -236,6 +236,7 @@ impl Key {
     /// Why `text` is not a valid value of this setting. None if the value is valid.
     pub fn refuse(&self, text: &str) -> Option<String> {
         let fine = match self.kind {
+            Kind::Integer if self.name == "remote.jobs" => text.parse::<u32>().is_ok_and(|jobs| jobs > 0),
             Kind::Integer => text.parse::<i64>().is_ok(),
             Kind::Bool => matches!(text, "true" | "false"),
             Kind::Size => parse_size(text).is_some(),
@@ -252,6 +253,7 @@ impl Key {
             },
         };
         let expected = match self.kind {
+            Kind::Integer if self.name == "remote.jobs" => "a whole number above zero",
             Kind::Integer => "a whole number",
             Kind::Bool => "`true` or `false`",
             Kind::Size => "a size such as `20GiB`",
@@ -330,6 +332,8 @@ mod tests {
     #[test]
     fn every_default_is_a_value_and_names_are_sorted() {
         assert!(KEYS.is_sorted_by_key(|k| k.name));
+        // A repository decides neither who gets its sources nor whose results count.
+        assert!(KEYS.iter().filter(|k| k.name.starts_with("remote.")).all(|k| k.is_users));
         for key in KEYS.iter().filter(|k| !k.default.is_empty()) {
             assert_eq!(key.refuse(key.default), None);
         }
@@ -357,6 +361,13 @@ mod tests {
         let texts = ["1", "0.5", "12.25%", "100", "100.01", "-1", "", ".5", "1.234"];
         let read = [Some(100), Some(50), Some(1225), Some(10_000), None, None, None, None, None];
         assert_eq!(texts.map(parse_percent), read);
+    }
+
+    #[test]
+    fn only_jobs_of_this_machine_can_be_counted_from_its_cores() {
+        let refused = |name: &str, text: &str| find(name).unwrap().refuse(text).is_some();
+        assert!(!refused("build.jobs", "-2") && !refused("remote.jobs", "64"));
+        assert!(["-2", "0", "many", "99999999999"].iter().all(|text| refused("remote.jobs", text)));
     }
 
     #[test]

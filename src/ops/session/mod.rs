@@ -26,7 +26,7 @@ pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod remote;
 #[cfg(feature = "remote")]
-mod remote_workers;
+pub(crate) mod remote_workers;
 pub mod request;
 pub mod rounds;
 pub(crate) mod sources;

@@ -3,14 +3,16 @@
 //!
 //! | decision | because |
 //! |---|---|
-//! | the lock of the step's key is held meanwhile | the engine holds it around every execution, so a step that falls back runs once here too |
+//! | the lock of the step's key is held meanwhile | the engine holds it around every execution, so a step that falls back runs once here as well |
 //! | a step whose answer is no result runs here | its error is this machine's own, and nothing remote fails a build |
-//! | a step that observes a device runs here | a record that no machine key authenticates is worth nothing, and workers sign none |
+//! | a step that observes a device runs here | a record that no machine key authenticates does not count, and workers sign none |
 //! | a step of a toolchain that only this machine finds runs here | its worker could not compare it |
 //! | spec and places with a private text stay here | paths name people and projects |
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::remote::ExecutionSettings;
 use super::workers::Workers;
@@ -21,9 +23,9 @@ use kforge_harness::elsewhere::OnceAnswer;
 use kforge_harness::message::Response;
 use kforge_harness::task::file_name;
 use kforge_pipeline::step::RemoteExecutor;
-use kforge_remote::{Meaning, Program, Remote, RemoteStep, StepInput};
+use kforge_remote::{Meaning, Program, Remote, RemoteStep, StepInput, lacking};
 use kforge_types::record::spec::Tree;
-use kforge_types::record::{Form, Spec, StepResult};
+use kforge_types::record::{Form, Spec, StepKind, StepResult};
 
 /// The workers of a server, and those of this machine.
 pub(crate) struct RemoteWorkers<'a> {
@@ -40,6 +42,9 @@ pub(crate) struct Slots {
     left: Condvar,
 }
 
+/// How often a step that waits for a place looks whether the build was interrupted.
+const TICK: Duration = Duration::from_millis(50);
+
 /// A place.
 struct Slot<'s>(&'s Slots);
 
@@ -48,11 +53,17 @@ impl Slots {
         Slots { free: Mutex::new(count.max(1)), left: Condvar::new() }
     }
 
-    fn take(&self) -> Slot<'_> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = self.left.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
+    /// Waits for a place; none if the build is interrupted first.
+    fn take(&self, interrupted: &AtomicBool) -> Option<Slot<'_>> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        while *free == 0 {
+            if interrupted.load(Ordering::Relaxed) {
+                return None;
+            }
+            free = self.left.wait_timeout(free, TICK).unwrap_or_else(PoisonError::into_inner).0;
+        }
         *free -= 1;
-        Slot(self)
+        Some(Slot(self))
     }
 }
 
@@ -72,8 +83,11 @@ impl RemoteExecutor for RemoteWorkers<'_> {
             return Ok(execution);
         }
         // Steps at a device take turns there anyway.
-        let _slot = job.device.is_none().then(|| self.here.take());
-        let ended = self.local.execute(job);
+        let slot = job.device.is_none().then(|| self.here.take(job.interrupted).ok_or(RunError::Interrupted));
+        let _slot = slot.transpose()?;
+        let began = Instant::now();
+        // The wait for the server and for the place is no time of the step.
+        let ended = self.local.execute(job).map(|ran| Execution { took: Some(began.elapsed()), ..ran });
         let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let (Ok(Execution { forget: false, .. }), Some(why)) = (&ended, failure) {
             self.remote.doubts(format!("this machine executes it, and there: {why}"));
@@ -89,23 +103,27 @@ impl RemoteWorkers<'_> {
             return None;
         }
         let step = self.step(job)?;
-        let heard = failure.clone();
+        let (heard, kind) = (failure.clone(), job.spec.kind);
         let read = move |answer: &[u8]| {
             *heard.lock().unwrap_or_else(PoisonError::into_inner) = failure_in(answer);
-            meaning(answer)
+            meaning(kind, answer)
         };
         let answer = self.remote.execute(step, Box::new(read))?;
-        let OnceAnswer::Answered { response: Response::Done { verdict, notes, summary, forget: false }, outputs } =
-            serde_json::from_slice(&answer).ok()?
+        let OnceAnswer::Answered {
+            response: Response::Done { verdict, notes, summary, forget: false },
+            outputs,
+            duration_ms,
+        } = serde_json::from_slice(&answer).ok()?
         else {
             return None;
         };
         if self.remote.samples(job.key, job.spec.kind) {
             // It runs here as well, and the engine compares what that gives.
-            self.remote.keep_back(job.key, StepResult { outputs, verdict, notes, summary, duration_ms: 0 });
+            self.remote.keep_back(job.key, StepResult { outputs, verdict, notes, summary, duration_ms });
             return None;
         }
-        Some(Execution { outputs, verdict, notes, summary, forget: false, elsewhere: true })
+        let took = Some(Duration::from_millis(duration_ms));
+        Some(Execution { outputs, verdict, notes, summary, forget: false, elsewhere: true, took })
     }
 
     /// A step for the server; none if it must not leave this machine, or no other one could execute it.
@@ -131,6 +149,7 @@ impl RemoteWorkers<'_> {
             places,
             inputs,
             properties: properties(&self.execution.properties, job.spec),
+            compared: compared(job.spec),
             time_limit_s: job.time_limit_s,
             queue_limit: self.execution.queue_limit,
         })
@@ -149,7 +168,7 @@ fn stored(blobs: &dyn Blobs, input: &StepInput) -> Option<()> {
 }
 
 /// Why a worker that executed a step has no result of it; none if it has one, or did not execute it.
-fn failure_in(answer: &[u8]) -> Option<String> {
+pub(crate) fn failure_in(answer: &[u8]) -> Option<String> {
     let Ok(OnceAnswer::Answered { response, .. }) = serde_json::from_slice(answer) else { return None };
     match response {
         Response::Failed { message, .. } => Some(message),
@@ -159,21 +178,33 @@ fn failure_in(answer: &[u8]) -> Option<String> {
 }
 
 /// What an answer of a worker means.
-fn meaning(answer: &[u8]) -> Meaning {
+pub(crate) fn meaning(kind: StepKind, answer: &[u8]) -> Meaning {
     match serde_json::from_slice(answer) {
-        Ok(OnceAnswer::Answered { response: Response::Done { forget: false, .. }, outputs }) => {
-            Meaning::Result(outputs)
+        Ok(OnceAnswer::Answered { response: Response::Done { verdict, forget: false, .. }, outputs, .. }) => {
+            // Without an output, the steps that read it would be skipped.
+            match lacking(kind, verdict.as_ref(), &outputs) {
+                Some(name) => Meaning::Refused(format!("its result lacks the output `{name}`")),
+                None => Meaning::Result(outputs),
+            }
         }
         Ok(OnceAnswer::Answered { response: Response::Done { .. } | Response::Failed { .. }, .. }) => Meaning::Failed,
         Ok(OnceAnswer::Answered {
             response: Response::Unavailable { why } | Response::NeedsTool { why, .. }, ..
-        }) => Meaning::Refused(why),
+        }) => Meaning::Differs(why),
         Ok(OnceAnswer::Differs { differences }) => {
             let differences: Vec<String> = differences.iter().map(ToString::to_string).collect();
-            Meaning::Refused(differences.join("; "))
+            Meaning::Differs(differences.join("; "))
         }
-        Err(_) => Meaning::Refused("it gave no answer of kforge".into()),
+        Err(_) => Meaning::Refused(format!("it gave no answer of kforge {}", env!("CARGO_PKG_VERSION"))),
     }
+}
+
+/// What a worker compares with itself before it executes a step: its code for this kind, and what the inputs describe.
+pub(crate) fn compared(spec: &Spec) -> Digest {
+    let described = spec.inputs.iter().filter(|(name, _)| described(name).is_some());
+    let digests = described.filter_map(|(name, input)| Some(format!("{name} {}\n", input.digest?.hex())));
+    let code = spec.implementation.map(|digest| digest.hex()).unwrap_or_default();
+    Digest::of(format!("{} {code}\n{}", spec.kind.name(), digests.collect::<String>()).as_bytes())
 }
 
 /// The properties of a step, with the digests that words in braces stand for. A property without a digest is left out.
@@ -205,7 +236,7 @@ fn properties(settings: &[(String, String)], spec: &Spec) -> Vec<(String, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kforge_types::record::{Input, StepKind};
+    use kforge_types::record::Input;
 
     #[test]
     fn words_in_braces_stand_for_digests_and_a_property_without_one_is_left_out() {
@@ -221,31 +252,49 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_result_only_if_the_step_was_done() {
-        let read = |answer: &OnceAnswer| meaning(&serde_json::to_vec(answer).unwrap());
+        let read = |answer: &OnceAnswer| meaning(StepKind::Fatbin, &serde_json::to_vec(answer).unwrap());
         let done = |forget| OnceAnswer::Answered {
             response: Response::Done { verdict: None, notes: vec![], summary: String::new(), forget },
             outputs: BTreeMap::new(),
+            duration_ms: 1,
         };
+        let lacks = meaning(StepKind::Oracle, &serde_json::to_vec(&done(false)).unwrap());
+        assert_eq!(lacks, Meaning::Refused("its result lacks the output `expected`".into()));
         assert_eq!((read(&done(false)), read(&done(true))), (Meaning::Result([].into()), Meaning::Failed));
         let failed = Response::Failed { message: "x".into(), notes: vec![] };
-        let failed = OnceAnswer::Answered { response: failed, outputs: BTreeMap::new() };
+        let failed = OnceAnswer::Answered { response: failed, outputs: BTreeMap::new(), duration_ms: 1 };
         assert_eq!(read(&failed), Meaning::Failed);
         let names = vec!["cc1plus".to_string()];
         let differences = vec![kforge_harness::elsewhere::Difference::Parts { input: "toolchain".into(), names }];
         let differs = read(&OnceAnswer::Differs { differences });
-        assert!(matches!(&differs, Meaning::Refused(why) if why.contains("`cc1plus`")), "{differs:?}");
-        assert!(matches!(meaning(b"bwrap: execvp /bin/sh"), Meaning::Refused(_)));
+        assert!(matches!(&differs, Meaning::Differs(why) if why.contains("`cc1plus`")), "{differs:?}");
+        assert!(matches!(meaning(StepKind::Fatbin, b"bwrap: execvp /bin/sh"), Meaning::Refused(_)));
+    }
+
+    #[test]
+    fn steps_that_need_the_same_machine_compare_the_same() {
+        let input = |bytes: &[u8]| Input { digest: Some(Digest::of(bytes)), form: Form::Blob };
+        let of = |kind, source: &[u8], toolchain: &[u8]| {
+            let inputs = [("source", source), ("toolchain", toolchain)].map(|(name, bytes)| (name.into(), input(bytes)));
+            let (implementation, params) = (Some(Digest::of(b"code")), Default::default());
+            compared(&Spec { kind, version: 1, implementation, params, inputs: inputs.into() })
+        };
+        let one = of(StepKind::Compile, b"a", b"g++");
+        assert_eq!(one, of(StepKind::Compile, b"b", b"g++"));
+        assert!(one != of(StepKind::Compile, b"a", b"clang++") && one != of(StepKind::Inspect, b"a", b"g++"));
     }
 
     #[test]
     fn no_more_steps_run_here_than_there_are_places() {
         let slots = Slots::new(1);
-        let first = slots.take();
+        let (goes_on, interrupted) = (AtomicBool::new(false), AtomicBool::new(true));
+        let first = slots.take(&goes_on);
+        assert!(first.is_some() && slots.take(&interrupted).is_none());
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            let slots = &slots;
+            let (slots, goes_on) = (&slots, &goes_on);
             scope.spawn(move || {
-                let _second = slots.take();
+                let _second = slots.take(goes_on);
                 tell.send(()).unwrap();
             });
             assert!(told.recv_timeout(std::time::Duration::from_millis(50)).is_err());

@@ -87,7 +87,7 @@ pub enum MissingTools {
 pub struct Tools {
     documents: BTreeMap<Digest, Vec<u8>>,
     behind: HashMap<Digest, Behind>,
-    /// How those toolchains are found that another machine can find too.
+    /// How those toolchains are found that another machine can find as well.
     origins: HashMap<Digest, Origin>,
     cxx: Option<Arc<cxx::CachedSurvey>>,
     python: Option<PathBuf>,
@@ -246,7 +246,7 @@ impl Tools {
         digest
     }
 
-    /// A toolchain that another machine can find too.
+    /// A toolchain that another machine can find as well.
     fn found_from(&mut self, origin: Origin, toolchain: &Toolchain, behind: Behind) -> Digest {
         let digest = self.toolchain(toolchain, behind);
         self.origins.insert(digest, origin);

@@ -173,6 +173,14 @@ impl Services {
         told: watch::Sender<lr::Operation>,
     ) {
         told.send_replace(operation(&name, Stage::Executing, None));
+        for turn in 0.. {
+            if !self.state().options.alternates {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            let stage = if turn % 2 == 0 { Stage::Queued } else { Stage::Executing };
+            told.send_replace(operation(&name, stage, None));
+        }
         let worker = self.state().options.worker.clone();
         // Only a test that was ended has no result.
         let Ok(given) = tokio::task::spawn_blocking(move || worker(task)).await else { return };

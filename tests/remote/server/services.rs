@@ -208,6 +208,10 @@ impl Services {
         super::lock(&self.0)
     }
 
+    fn hangs(&self, method: Method) -> bool {
+        self.state().options.hangs == Some(method)
+    }
+
     /// Counts a request and waits as long as its answer takes. Then says whether it is answered.
     pub(super) async fn admit<T>(&self, method: Method, request: &Request<T>) -> Result<InFlight, Status> {
         let (admitted, delay) = {
@@ -236,6 +240,10 @@ impl Services {
         };
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
+        }
+        // Streams begin.
+        if self.hangs(method) && !matches!(method, Method::Read | Method::Write) {
+            std::future::pending::<()>().await;
         }
         admitted.map_err(|(_in_flight, status)| status)
     }
@@ -441,11 +449,13 @@ impl bs::byte_stream_server::ByteStream for Services {
             bytes.truncate(limit);
         }
         let chunks: Vec<_> = bytes.chunks(CHUNK).map(|chunk| Ok(bs::ReadResponse { data: chunk.to_vec() })).collect();
-        let answers = stream::iter(chunks).map(move |answer| {
+        let hangs = state.options.hangs == Some(Method::Read);
+        let answers = stream::iter(chunks).take(if hangs { 0 } else { usize::MAX }).map(move |answer| {
             let _until_the_end = &in_flight;
             answer
         });
-        Ok(Response::new(Box::pin(answers)))
+        let silence = if hangs { stream::pending().left_stream() } else { stream::empty().right_stream() };
+        Ok(Response::new(Box::pin(answers.chain(silence))))
     }
 
     async fn write(&self, request: Request<Streaming<bs::WriteRequest>>) -> Answer<bs::WriteResponse> {
@@ -453,6 +463,9 @@ impl bs::byte_stream_server::ByteStream for Services {
         let mut messages = request.into_inner();
         let mut message = messages.message().await?.ok_or_else(|| invalid("the stream is empty"))?;
         let name = message.resource_name.clone();
+        if self.hangs(Method::Write) {
+            std::future::pending::<()>().await;
+        }
         let Resource { function, digest, compressor, .. } = {
             let state = self.state();
             let resource = state.resource(&name, true)?;
