@@ -202,7 +202,8 @@ fn trial_step() -> Result<(kforge_types::record::Spec, Vec<u8>), serde_json::Err
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let attributes = [("y".to_string(), "2 * x".into())].into();
     let reference = Reference::Builtin { name: "elementwise".into(), attributes, names: BTreeMap::new() };
-    let tensors = [("x", Role::Input), ("y", Role::Output)].map(|(name, role)| Tensor::dense(name, role, DType::F32, &[2]));
+    let tensors =
+        [("x", Role::Input), ("y", Role::Output)].map(|(name, role)| Tensor::dense(name, role, DType::F32, &[2]));
     let params = OracleParams {
         problem: Problem::of(tensors.into(), reference),
         trial: Inputs { trial: 0, seed: since.as_nanos() as u64, distribution: "normal".into() },

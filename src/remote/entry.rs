@@ -30,11 +30,7 @@ pub(crate) fn written(result: &StepResult, digests: Vec<reapi::Digest>) -> Optio
 
 /// The first output that a step of this kind gives and that is not among these; none if all are there. A step that was refused, such as a candidate that a
 /// compiler does not accept, need not give any.
-pub fn lacking(
-    kind: StepKind,
-    verdict: Option<&Verdict>,
-    outputs: &BTreeMap<String, Digest>,
-) -> Option<&'static str> {
+pub fn lacking(kind: StepKind, verdict: Option<&Verdict>, outputs: &BTreeMap<String, Digest>) -> Option<&'static str> {
     let given: &[&'static str] = match (verdict, kind) {
         (Some(Verdict::Fail(_) | Verdict::Unknown(_)), _) => &[],
         (_, StepKind::Compile) => &["binary", "facts"],
@@ -139,12 +135,16 @@ mod tests {
             (StepKind::Oracle, &["expected"]),
             (StepKind::Verify, &["observation"]),
         ] {
-            let whole: BTreeMap<String, Digest> = names.iter().map(|name| (name.to_string(), Digest::of(b""))).collect();
+            let whole: BTreeMap<String, Digest> =
+                names.iter().map(|name| (name.to_string(), Digest::of(b""))).collect();
             assert_eq!((lacking(kind, None, &whole), lacking(kind, Some(&Verdict::Pass), &whole)), (None, None));
             for name in names {
                 let mut less = whole.clone();
                 less.remove(*name);
-                assert_eq!((lacking(kind, None, &less), lacking(kind, Some(&Verdict::Pass), &less)), (Some(*name), Some(*name)));
+                assert_eq!(
+                    (lacking(kind, None, &less), lacking(kind, Some(&Verdict::Pass), &less)),
+                    (Some(*name), Some(*name))
+                );
             }
             assert_eq!(lacking(kind, Some(&Verdict::Fail("refused".into())), &BTreeMap::new()), None);
         }

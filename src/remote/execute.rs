@@ -212,6 +212,9 @@ impl Client {
             None if all > SMALL => Some(self.offering.lock().await),
             turn => turn,
         };
+        if self.shared.executing.is_open() || self.shared.reading.is_open() {
+            return Ok(false);
+        }
         for round in rounds {
             let store = self.shared.store.clone();
             let read = move || -> std::io::Result<Vec<(reapi::Digest, Vec<u8>)>> {

@@ -140,11 +140,8 @@ mod tests {
         let left_out = VerifyObservation { fresh: Some(Fresh::LeftOut("x".into())), ..before.clone() };
         assert!(!saw_alike(&clean, &VerifyObservation { findings: vec![], ..left_out }));
         let differs = Determinism::Differs { output: "y".into(), spread: 1.0 };
-        let unsteady = |seen: &VerifyObservation| VerifyObservation {
-            fresh: None,
-            determinism: differs.clone(),
-            ..seen.clone()
-        };
+        let unsteady =
+            |seen: &VerifyObservation| VerifyObservation { fresh: None, determinism: differs.clone(), ..seen.clone() };
         let stable = VerifyObservation { fresh: None, ..other.clone() };
         assert!(!saw_alike(&stable, &unsteady(&other)));
     }

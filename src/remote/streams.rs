@@ -88,7 +88,8 @@ pub(crate) async fn write(
         async move {
             let late = |late: RemoteError| Status::deadline_exceeded(late.to_string());
             let (feed, fed) = tokio::sync::mpsc::channel(1);
-            let fed = futures_util::stream::unfold(fed, |mut fed| async move { fed.recv().await.map(|part| (part, fed)) });
+            let fed =
+                futures_util::stream::unfold(fed, |mut fed| async move { fed.recv().await.map(|part| (part, fed)) });
             let fed = Box::pin(streams.write(fed));
             let feeding = Box::pin(async move {
                 for part in parts(&resource, &bytes) {

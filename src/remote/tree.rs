@@ -160,10 +160,7 @@ pub(crate) fn prepared(step: &RemoteStep, shared: &Shared, function: HashFunctio
     let command = reapi::Command {
         arguments: std::iter::once(program).chain(words.map(String::from)).collect(),
         // No `HOME`: a folder that others share may hold settings of a stranger.
-        environment_variables: [("PATH", "/usr/local/bin:/usr/bin:/bin")]
-            .iter()
-            .map(variable)
-            .collect(),
+        environment_variables: [("PATH", "/usr/local/bin:/usr/bin:/bin")].iter().map(variable).collect(),
         output_paths: vec![OUTPUTS.into()],
         platform: Some(platform.clone()),
         ..Default::default()

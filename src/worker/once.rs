@@ -69,7 +69,8 @@ pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, steps: Di
     };
     let began = Instant::now();
     let response = executed(spec, input, &output, places, limits, steps);
-    OnceAnswer::of(response, &output, began.elapsed()).unwrap_or_else(|e| answered(failed(format!("cannot read an output: {e}"))))
+    OnceAnswer::of(response, &output, began.elapsed())
+        .unwrap_or_else(|e| answered(failed(format!("cannot read an output: {e}"))))
 }
 
 fn executed(

@@ -134,7 +134,12 @@ fn spec(number: usize) -> Spec {
 
 fn question(number: usize, read: &[&str]) -> RemoteQuestion {
     let spec = spec(number);
-    RemoteQuestion { key: spec.key(), spec: Arc::new(spec), read: read.iter().map(ToString::to_string).collect(), can_run: true }
+    RemoteQuestion {
+        key: spec.key(),
+        spec: Arc::new(spec),
+        read: read.iter().map(ToString::to_string).collect(),
+        can_run: true,
+    }
 }
 
 /// A result whose outputs are in the machine's store.

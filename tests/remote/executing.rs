@@ -134,6 +134,22 @@ fn a_worker_with_another_compiler_refuses_and_the_build_is_that_of_this_machine(
 }
 
 #[test]
+fn a_compiler_below_the_home_directory_keeps_its_steps_here() {
+    let server = executing();
+    let project = project(&server, ONE);
+    let (cxx, _) = cxx_that_counts(&project);
+    let place = project.place().to_path_buf();
+    let project = project.var("KFORGE_TOOLCHAIN_CXX", &cxx).var("HOME", place);
+    let built = online(&project, &[]).expect(0);
+    let there: Vec<&str> =
+        built.finished().filter(|step| step["cache"] == "remote").map(|step| step["kind"].as_str().unwrap()).collect();
+    assert!(there.contains(&"oracle") && !there.contains(&"compile") && !there.contains(&"verify"), "{there:?}");
+    let path = cxx.display().to_string();
+    let names = |blob: &crate::server::Blob| String::from_utf8_lossy(&blob.bytes).contains(&path);
+    assert!(!server.state().blobs.values().any(names) && warnings(&built) == 0, "{}", built.stderr());
+}
+
+#[test]
 fn a_source_that_does_not_compile_is_an_error_of_this_machine_without_a_warning() {
     let server = executing();
     let project = project(&server, ONE);
@@ -166,7 +182,8 @@ fn a_worker_that_fails_at_steps_that_run_here_is_reported_and_used_no_more() {
         r#"{"answered":{"response":{"done":{"verdict":null,"notes":[],"summary":"","forget":true}},"outputs":{}}}"#,
     ] {
         let server = executing();
-        server.state().options.worker = Arc::new(move |_| Given { code: 101, answer: answer.into(), ..Given::default() });
+        server.state().options.worker =
+            Arc::new(move |_| Given { code: 101, answer: answer.into(), ..Given::default() });
         // More steps in flight would be sent before the first ones have run here.
         let project = project(&server, ONE);
         let built = online(&project, &["-j", "1"]).expect(0).says("this machine executes it");
@@ -206,7 +223,7 @@ fn is_refused_with_evidence(lies: impl Fn(&mut Task) + Send + Sync + 'static) {
     });
     let built = online(&project, &[]).expect(0);
     assert!(elsewhere(&built) == executed(&built) && warnings(&built) == 0, "{}", built.stderr());
-    let strict = online(&project, &["--require-evidence"]).expect(101);
+    let strict = online(&project, &["--require-evidence"]).expect(100).says("`y` is wrong at 0");
     assert_eq!(elsewhere(&strict), 0, "{:?}", strict.executed());
     let packed = project.command(&["package", "--output", "packed"]).output().unwrap();
     assert!(!packed.status.success() && !project.root().join("packed").exists(), "{packed:?}");

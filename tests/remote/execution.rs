@@ -311,8 +311,14 @@ fn a_program_that_cannot_be_sent_is_sent_no_more() {
 #[test]
 fn a_server_that_falls_silent_holds_a_step_only_for_a_while() {
     let (_folder, program) = large_program();
-    let methods =
-        [Method::FindMissingBlobs, Method::Write, Method::Execute, Method::Read, Method::BatchReadBlobs, Method::BatchUpdateBlobs];
+    let methods = [
+        Method::FindMissingBlobs,
+        Method::Write,
+        Method::Execute,
+        Method::Read,
+        Method::BatchReadBlobs,
+        Method::BatchUpdateBlobs,
+    ];
     std::thread::scope(|scope| {
         for method in methods {
             let program = program.clone();
@@ -349,7 +355,8 @@ fn a_step_ends_though_its_worker_or_its_stages_do_not() {
                         done()
                     });
                     let machine = Machine::of(&server);
-                    let limits = RemoteStep { time_limit_s: 0, queue_limit: Duration::from_secs(5), ..step(&machine, "{}") };
+                    let limits =
+                        RemoteStep { time_limit_s: 0, queue_limit: Duration::from_secs(5), ..step(&machine, "{}") };
                     let began = Instant::now();
                     assert_eq!(execute(&machine, limits), None);
                     let (took, said) = (began.elapsed(), warnings(&machine));

@@ -1,5 +1,5 @@
 //! `kforge doctor`: which tools this machine has and what they enable; which are missing, what does not work without them, and how to install them. Always
-//! succeeds, because a missing tool is a valid answer.
+//! succeeds, because a missing tool is a valid answer; a server that cannot be used is one as well.
 
 use anstyle::{AnsiColor, Style};
 
@@ -82,7 +82,8 @@ fn described(server: &Server) -> String {
             Trial::Executed(took) => format!("a worker executed it in {} ms", took.as_millis()),
             Trial::NotExecuted(why) => format!("not executed: {why}"),
         };
-        let kept = server.kept.iter().map(|tool| format!("steps of `{}`: its path names your home directory", tool.display()));
+        let kept =
+            server.kept.iter().map(|tool| format!("steps of `{}`: its path names your home directory", tool.display()));
         lines.extend(kept.map(|kept| ("stay here", kept)));
         lines.extend([
             ("priorities", priorities),

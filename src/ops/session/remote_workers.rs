@@ -275,7 +275,8 @@ mod tests {
     fn steps_that_need_the_same_machine_compare_the_same() {
         let input = |bytes: &[u8]| Input { digest: Some(Digest::of(bytes)), form: Form::Blob };
         let of = |kind, source: &[u8], toolchain: &[u8]| {
-            let inputs = [("source", source), ("toolchain", toolchain)].map(|(name, bytes)| (name.into(), input(bytes)));
+            let inputs =
+                [("source", source), ("toolchain", toolchain)].map(|(name, bytes)| (name.into(), input(bytes)));
             let (implementation, params) = (Some(Digest::of(b"code")), Default::default());
             compared(&Spec { kind, version: 1, implementation, params, inputs: inputs.into() })
         };
