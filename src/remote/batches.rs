@@ -38,12 +38,17 @@ struct Wanted {
     named: reapi::Digest,
 }
 
+/// A content, and the server's hash of it: another answer may name it wrongly.
+type Named = (Digest, String);
+
+/// Who waits for a content, and hears why it cannot be had.
+type Waiting = oneshot::Sender<Option<RemoteError>>;
+
 /// The contents that are wanted and not here yet, with those who wait for them.
 #[derive(Default)]
 pub(crate) struct Batches {
     queue: RefCell<Vec<Wanted>>,
-    /// By content and by the server's name of it: another one may have named it wrongly.
-    waiting: RefCell<HashMap<(Digest, String), Vec<oneshot::Sender<Option<RemoteError>>>>>,
+    waiting: RefCell<HashMap<Named, Vec<Waiting>>>,
     is_gathering: Cell<bool>,
 }
 
@@ -133,11 +138,7 @@ impl Client {
     }
 
     /// The contents of a batch, those that are correct, and the errors of others.
-    async fn contents(
-        &self,
-        connection: &Connection,
-        batch: &[Wanted],
-    ) -> (Vec<Vec<u8>>, HashMap<(Digest, String), RemoteError>) {
+    async fn contents(&self, connection: &Connection, batch: &[Wanted]) -> (Vec<Vec<u8>>, HashMap<Named, RemoteError>) {
         let read = match batch {
             [one] if one.digest.size() > connection.capabilities.batch => {
                 let bytes = streams::read(&self.limiter, connection, &one.named, one.digest.size()).await;
