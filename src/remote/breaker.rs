@@ -91,7 +91,7 @@ mod tests {
         assert!(!one.is_open());
         one.failure(&late);
         assert!(one.is_open());
-        assert_eq!(*heard.lock().unwrap(), [late.clone()]);
+        assert_eq!(*heard.lock().unwrap(), std::slice::from_ref(&late));
         let third = breaker();
         (0..MOST).for_each(|_| third.say(&late));
         assert!(!third.is_open());
