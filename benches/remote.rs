@@ -170,8 +170,15 @@ fn remote(url: &str, store: Arc<Machine>) -> Arc<Remote> {
         tls: Tls::default(),
     };
     let report = Box::new(|error: &kforge_remote::RemoteError| println!("the remote cache failed: {error}"));
-    let options =
-        RemoteOptions { access, writes: true, holdout: false, private: vec![], interrupted: Arc::default(), report };
+    let options = RemoteOptions {
+        access,
+        writes: true,
+        holdout: false,
+        private: vec![],
+        interrupted: Arc::default(),
+        report,
+        recheck: None,
+    };
     Arc::new(Remote::start(options, store).expect("a thread"))
 }
 

@@ -19,7 +19,7 @@
 //! | | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
 //! | | [`toolchain`] | find, install and fingerprint compilers |
 //! | `kforge-engine` | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits that other packages implement |
-//! | `kforge-remote` | `remote` | the client of remote caches; a cargo feature of the same name |
+//! | `kforge-remote` | `remote` | the client of remote caches and remote execution; a cargo feature of the same name |
 //! | `kforge-harness` | [`harness`] | running untrusted code and comparing its results: messages, confinement, the pool of workers, references, buffers |
 //! | `kforge-emulator` | [`emulator`] | CUDA C++ compiled for the host and run thread by thread |
 //! | `kforge-cuda` | [`cuda`] | CUDA compilers, machine code, and running and timing kernels on a device |

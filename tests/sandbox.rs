@@ -32,7 +32,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use kforge::harness::message::Places;
-use kforge::worker::{OnceLimits, Parts, worker_main};
+use kforge::worker::{Finders, OnceLimits, Parts, worker_main};
 
 use own_runner::{Test, made, shares, side_by_side};
 
@@ -70,7 +70,8 @@ fn main() -> ExitCode {
             compiler_memory: 8 << 30,
             allow_unconfined: false,
         };
-        return worker_main(&args[1..], &parts, Places::default, limits);
+        let finders = Finders { search: &Places::default, limits, described: &|_, _, _| Err(vec![]) };
+        return worker_main(&args[1..], &parts, &finders);
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let asked = |word: &str| words.iter().any(|w| w == word);

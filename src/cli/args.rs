@@ -33,7 +33,7 @@ pub use release::{
     BindingsArgs, InstallArgs, LoaderLanguage, PackageArgs, PublishArgs, ReproduceArgs, VerifyArtifactArgs,
 };
 pub use stores::{
-    CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
+    CacheCommand, CleanArgs, DoctorArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
     EvidenceTrust, EvidenceVerify, FetchArgs, KeyFor, ToolchainCommand, UpdateArgs,
 };
 
@@ -238,7 +238,7 @@ pub enum Command {
     /// Update toolchains and libraries in kforge.lock, or pin champions
     Update(UpdateArgs),
     /// Report which tools this machine has, which are missing, and how to install them
-    Doctor,
+    Doctor(DoctorArgs),
     /// Install and list CUDA toolchains
     #[command(subcommand)]
     Toolchain(ToolchainCommand),

@@ -23,7 +23,7 @@ use super::work::{Report, Task, Tools, WorkResult, work};
 use super::{Graph, Index, NodeId};
 use kforge_foundation::base::Severity;
 use kforge_types::record::Outcome;
-use kforge_types::record::event::{Event, StepCounts, StepFinished, VerdictCounts, Wait, WaitReason};
+use kforge_types::record::event::{CacheOrigin, Event, StepCounts, StepFinished, VerdictCounts, Wait, WaitReason};
 
 /// How often the time that is left is computed, which takes a moment if thousands of steps are ready.
 const MEASURE: Duration = Duration::from_millis(300);
@@ -401,8 +401,10 @@ impl Coordinator<'_, '_, '_> {
         let started_ms = Some(report.started.saturating_duration_since(self.started).as_millis() as u64);
         let duration_ms = report.took.as_millis() as u64;
         let mut done = match report.worked {
-            WorkResult::Ran { result, evidence, forget, tag } => {
-                let ran = Done { result: Some(result), evidence, tag, ..Done::nothing(Outcome::Executed, Some(key)) };
+            WorkResult::Ran { result, evidence, forget, tag, elsewhere } => {
+                let cache = if elsewhere { CacheOrigin::Remote } else { CacheOrigin::None };
+                let ran =
+                    Done { cache, result: Some(result), evidence, tag, ..Done::nothing(Outcome::Executed, Some(key)) };
                 Done { started_ms, duration_ms, forgotten: forget, ..ran }
             }
             WorkResult::Known(hit) => Done::fresh(key, hit),

@@ -9,8 +9,10 @@ use kforge_types::record::event::WaitReason;
 /// The resources of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capacity {
-    /// Processor slots (`-j`); at least one. Pure steps have the same number of slots of their own.
+    /// Processor slots; at least one.
     pub cpus: u32,
+    /// Slots of pure steps, which run in this process; as many as the others if none are named.
+    pub pure: Option<u32>,
     /// The total memory in MiB that running steps may be expected to need.
     pub memory_mib: u64,
     /// The number of steps that may share a device that no step holds exclusively; at least one.
@@ -24,7 +26,7 @@ pub struct Capacity {
 
 impl Default for Capacity {
     fn default() -> Self {
-        Capacity { cpus: 1, memory_mib: u64::MAX, shared: 1, takes_turns: false, quiet: false }
+        Capacity { cpus: 1, pure: None, memory_mib: u64::MAX, shared: 1, takes_turns: false, quiet: false }
     }
 }
 
@@ -96,7 +98,8 @@ impl Pool {
     pub(super) fn new(capacity: &Capacity) -> Pool {
         let capacity = Capacity { cpus: capacity.cpus.max(1), shared: capacity.shared.max(1), ..capacity.clone() };
         let (cpus, memory_mib) = (capacity.cpus, capacity.memory_mib);
-        Pool { capacity, pure: cpus, cpus, memory_mib, devices: BTreeMap::new(), loading: 0, measuring: 0 }
+        let pure = capacity.pure.unwrap_or(cpus).max(1);
+        Pool { capacity, pure, cpus, memory_mib, devices: BTreeMap::new(), loading: 0, measuring: 0 }
     }
 
     /// The resources that a node needs here. A step that is neither pure nor on a device takes a slot even if it asks for none, so that the number of such
@@ -394,5 +397,9 @@ mod tests {
         let compile = need(&pool, StepKind::Compile, 0, None, false);
         assert!(take(&mut pool, &judge) && take(&mut pool, &compile));
         assert!(!take(&mut pool, &judge) && !take(&mut pool, &compile), "one slot each");
+        // Where most of the others run elsewhere.
+        let mut pool = Pool::new(&Capacity { cpus: 3, pure: Some(1), ..Capacity::default() });
+        assert!(take(&mut pool, &judge) && !take(&mut pool, &judge));
+        assert!((0..3).all(|_| take(&mut pool, &compile)) && !take(&mut pool, &compile));
     }
 }

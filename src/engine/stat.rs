@@ -102,6 +102,14 @@ impl<'a> StatCache<'a> {
         paths.par_iter().map(|path| self.one(path, None)).collect()
     }
 
+    /// The digest of one file; none if it does not exist. Starts no thread.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn digest(&self, path: &Path) -> io::Result<Option<Digest>> {
+        self.one(path, None)
+    }
+
     /// The same, and stores the contents in `blobs`: a step then reads exactly what was hashed, even if the file changes.
     pub fn keep(&self, paths: &[PathBuf], blobs: &dyn Blobs) -> Vec<io::Result<Option<Digest>>> {
         paths.par_iter().map(|path| self.one(path, Some(blobs))).collect()

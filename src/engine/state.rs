@@ -372,7 +372,8 @@ impl<'a> Walk<'a> {
                 Source::Blob(_) => None,
             }));
         }
-        RemoteQuestion { key: asked.key, spec: Arc::clone(&asked.spec), read: read.into_iter().collect() }
+        let (key, spec, read) = (asked.key, Arc::clone(&asked.spec), read.into_iter().collect());
+        RemoteQuestion { key, spec, read, can_run: self.graph.node(index).unavailable.is_none() }
     }
 
     /// The rest of the check of a node about which the remote cache was asked.

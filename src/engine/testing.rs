@@ -224,7 +224,10 @@ fn behave(job: &Job<'_>) -> Result<Execution, RunError> {
     let out = job.blobs.put(text.as_bytes()).map_err(|e| RunError::io("", &e))?;
     let outputs = if on("none") { BTreeMap::new() } else { BTreeMap::from([("out".to_string(), out)]) };
     let verdict = on("wrong").then(|| Verdict::Fail("wrong".into()));
-    Ok(Execution { outputs, verdict, forget: on("forget"), ..Execution::default() })
+    let (forget, elsewhere) = (on("forget"), on("elsewhere"));
+    // The other machine took a minute and a half for it.
+    let took = elsewhere.then_some(std::time::Duration::from_secs(90));
+    Ok(Execution { outputs, verdict, forget, elsewhere, took, ..Execution::default() })
 }
 
 /// Adds the nodes that the function returns for a node and the text of its output.

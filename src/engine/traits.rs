@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::home::trouble;
 use super::machine_key::Tag;
@@ -78,6 +78,8 @@ pub struct RemoteQuestion {
     pub spec: Arc<Spec>,
     /// The outputs that steps on this machine are going to read. They are in the store when a hit is answered; all other outputs are fetched when they are read.
     pub read: Vec<String>,
+    /// Whether this machine can run the step.
+    pub can_run: bool,
 }
 
 /// Called once, with the result that a [`RemoteCache`] has.
@@ -92,6 +94,17 @@ pub trait RemoteCache: Send + Sync {
     fn ask(&self, question: RemoteQuestion, answer: RemoteAnswer);
     /// Stores a result, in the background. Its outputs are in the store.
     fn put(&self, key: &Digest, spec: &Spec, result: &StepResult);
+    /// Compares what a step gave here with the result that was kept back until it did, if one was. `ours` is none if the step failed here. Returns whether they
+    /// contradict each other.
+    fn compare(&self, key: &Digest, spec: &Spec, ours: Option<&StepResult>) -> bool {
+        let _ = (key, spec, ours);
+        false
+    }
+    /// The result that was kept back until the step runs here, for a step that turned out to be unavailable here.
+    fn kept_back(&self, key: &Digest) -> Option<Hit> {
+        let _ = key;
+        None
+    }
 }
 
 /// A step ready to run: all its inputs are bound and in the store.
@@ -130,6 +143,10 @@ pub struct Execution {
     pub summary: String,
     /// Whether another run may give another result, so that this one must not be stored (a time-out).
     pub forget: bool,
+    /// Whether another machine executed the step. Then this machine vouches for nothing: the result gets no tag.
+    pub elsewhere: bool,
+    /// How long the step itself took, where the execution also waited; none if it did not.
+    pub took: Option<Duration>,
 }
 
 /// Why an execution gave nothing.

@@ -65,6 +65,8 @@ pub(super) enum WorkResult {
         forget: bool,
         /// The tag of the result; none if this machine has no key.
         tag: Option<Tag>,
+        /// It ran on another machine.
+        elsewhere: bool,
     },
     /// Another process had computed the key in the meantime.
     Known(Hit),
@@ -155,15 +157,31 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         interrupted: tools.interrupted,
     };
     match tools.executor.run(&job).map(Execution::worded).map_err(RunError::worded) {
-        Ok(Execution { outputs, verdict, notes, summary, forget }) => {
-            let duration_ms = started.elapsed().as_millis() as u64;
+        Ok(Execution { outputs, verdict, notes, summary, forget, elsewhere, took }) => {
+            let duration_ms = took.unwrap_or_else(|| started.elapsed()).as_millis() as u64;
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };
+            if elsewhere {
+                return keep_claim(task, tools, result, forget);
+            }
             keep(task, tools, result, forget, troubles)
         }
-        Err(RunError::Unavailable(missing)) => WorkResult::Unavailable(missing, unanswered(task, tools)),
-        Err(error @ RunError::NeedsTool { .. }) => WorkResult::Unavailable(error.to_string(), unanswered(task, tools)),
-        Err(RunError::Failed { message, notes, trouble }) => WorkResult::Failed { message, notes, trouble },
+        Err(RunError::Unavailable(missing)) => unavailable(task, tools, missing),
+        Err(error @ RunError::NeedsTool { .. }) => unavailable(task, tools, error.to_string()),
+        Err(RunError::Failed { message, notes, trouble }) => {
+            if let Some(remote) = tools.remote {
+                remote.compare(&task.key, &task.spec, None);
+            }
+            WorkResult::Failed { message, notes, trouble }
+        }
         Err(RunError::Interrupted) => WorkResult::Interrupted,
+    }
+}
+
+/// The end of a step that this machine cannot run: a result that was to be compared counts without that.
+fn unavailable(task: &Task, tools: &Tools<'_>, missing: String) -> WorkResult {
+    match tools.remote.and_then(|remote| remote.kept_back(&task.key)) {
+        Some(hit) => WorkResult::Known(hit),
+        None => WorkResult::Unavailable(missing, unanswered(task, tools)),
     }
 }
 
@@ -173,11 +191,20 @@ fn unanswered(task: &Task, tools: &Tools<'_>) -> Option<Unanswered> {
     (!asked).then(|| lacking(tools.caches, &task.key, &task.spec, task.product.as_deref())).flatten()
 }
 
+/// Stores a result of another machine like a hit of the remote cache: in the journal, without a tag, and in that cache. Only a result of this machine gets a
+/// tag and an entry in the action cache.
+fn keep_claim(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool) -> WorkResult {
+    if let Some(remote) = tools.remote.filter(|remote| !forget && remote.serves(&task.spec)) {
+        remote.put(&task.key, &task.spec, &result);
+    }
+    WorkResult::Ran { result, evidence: None, forget, tag: None, elsewhere: true }
+}
+
 /// Stores a result in every cache. Observations of a device are read back from the cache that holds evidence, because the set of records answers a question,
 /// not the last record. So the rest of this build sees what the next build will see.
 fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubles: &mut Vec<String>) -> WorkResult {
     if forget {
-        return WorkResult::Ran { result, evidence: None, forget, tag: None };
+        return WorkResult::Ran { result, evidence: None, forget, tag: None, elsewhere: false };
     }
     let tag = tools.machine_key.map(|key| key.of_result(&task.key, &result));
     for cache in tools.caches {
@@ -185,7 +212,11 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
             troubles.push(format!("cannot write a cache: {error}; the work will be repeated"));
         }
     }
-    if let Some(remote) = tools.remote.filter(|remote| remote.serves(&task.spec)) {
+    if let Some(remote) = tools.remote
+        // A server that is no longer used is compared as well.
+        && !remote.compare(&task.key, &task.spec, Some(&result))
+        && remote.serves(&task.spec)
+    {
         remote.put(&task.key, &task.spec, &result);
     }
     if task.spec.kind.observes_device() {
@@ -197,8 +228,8 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
             let duration_ms = result.duration_ms;
             let result = StepResult { duration_ms, ..hit.result };
             // Its record in the index has a tag of its own.
-            return WorkResult::Ran { result, evidence: hit.evidence, forget, tag: None };
+            return WorkResult::Ran { result, evidence: hit.evidence, forget, tag: None, elsewhere: false };
         }
     }
-    WorkResult::Ran { result, evidence: None, forget, tag }
+    WorkResult::Ran { result, evidence: None, forget, tag, elsewhere: false }
 }

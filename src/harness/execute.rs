@@ -73,7 +73,7 @@ impl WorkerExecutor<'_> {
             Ok(Response::Failed { message, notes }) => Err(RunError::Failed { message, notes, trouble: None }),
             Ok(Response::Done { verdict, notes, summary, forget }) => {
                 let outputs = stage::collect(&output, job.blobs).map_err(|e| system("keep the step's outputs", &e))?;
-                Ok(Execution { outputs, verdict, notes, summary, forget })
+                Ok(Execution { outputs, verdict, notes, summary, forget, elsewhere: false, took: None })
             }
         }
     }

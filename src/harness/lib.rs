@@ -7,6 +7,7 @@ pub mod candidate;
 pub mod compare;
 pub mod compilers;
 pub mod confine;
+pub mod elsewhere;
 pub mod execute;
 pub mod fresh;
 pub mod hangs;

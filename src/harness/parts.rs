@@ -28,6 +28,7 @@ pub(crate) const PARTS: &[Part] = &[
 pub(crate) const APART: &[(&str, &str)] = &[
     ("lib.rs", "declares"),
     ("baseline", "runs while a device is observed: the protocol in the parameters stands for it"),
+    ("elsewhere.rs", "says whether a machine is the one that a key states; what a step gives there is the same"),
     ("execute.rs", "lays out inputs and keeps outputs by digest"),
     ("stage.rs", "lays out inputs and keeps outputs by digest"),
     ("pool.rs", "keeps processes"),

@@ -69,18 +69,23 @@ fn place(blobs: &dyn Blobs, digest: &Digest, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The name of an output. Refuses links and folders.
+pub(crate) fn name_of_output(entry: &fs::DirEntry) -> io::Result<String> {
+    let name = entry.file_name();
+    let name =
+        name.into_string().map_err(|name| io::Error::other(format!("{name:?} is not a valid name for an output")))?;
+    match entry.file_type()?.is_file() {
+        true => Ok(name),
+        false => Err(io::Error::other(format!("the output `{name}` is not a regular file"))),
+    }
+}
+
 /// Stores every file of `dir`, by name. Refuses links and folders: the target of a link is not an output.
 pub fn collect(dir: &Path, blobs: &dyn Blobs) -> io::Result<BTreeMap<String, Digest>> {
     let mut outputs = BTreeMap::new();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
-        let name = entry
-            .file_name()
-            .into_string()
-            .map_err(|name| io::Error::other(format!("{name:?} is not a valid name for an output")))?;
-        if !entry.file_type()?.is_file() {
-            return Err(io::Error::other(format!("the output `{name}` is not a regular file")));
-        }
+        let name = name_of_output(&entry)?;
         outputs.insert(name, blobs.put_file(&entry.path())?);
     }
     Ok(outputs)

@@ -19,6 +19,12 @@ pub struct Capabilities {
     pub has_zstd: bool,
     /// Whether results may be stored.
     pub stores_results: bool,
+    /// Whether steps may be executed.
+    pub executes: bool,
+    /// The ranges of priorities for executions; empty if the server has none.
+    pub priorities: Vec<(i32, i32)>,
+    /// The names of the digest functions that the server announces.
+    pub functions: Vec<String>,
     /// The largest content in bytes; none if the server does not limit it.
     pub largest: Option<u64>,
 }
@@ -30,7 +36,18 @@ impl Capabilities {
         let function = HashFunction::preferred(&cache.digest_functions)
             .ok_or(RemoteError::Lacks("neither SHA-256 nor BLAKE3 as a digest function"))?;
         let limit = |announced: i64| u64::try_from(announced).ok().filter(|limit| *limit > 0);
+        let execution = announced.execution_capabilities.as_ref();
+        let priorities = execution.and_then(|execution| execution.execution_priority_capabilities.as_ref());
+        let ranges = priorities.into_iter().flat_map(|priorities| &priorities.priorities);
+        let executes = execution.is_some_and(|execution| {
+            // A server that names none, or only one, has the functions of its cache.
+            let named = &execution.digest_functions;
+            execution.exec_enabled && (named.is_empty() || named.contains(&function.number()))
+        });
         Ok(Capabilities {
+            executes,
+            priorities: ranges.map(|range| (range.min_priority, range.max_priority)).collect(),
+            functions: cache.digest_functions.iter().map(|number| function_name(*number)).collect(),
             function,
             batch: limit(cache.max_batch_total_size_bytes).unwrap_or(LARGEST_BATCH).min(LARGEST_BATCH),
             has_zstd: cache.supported_compressors.contains(&(Compressor::Zstd as i32)),
@@ -45,6 +62,14 @@ impl Capabilities {
             HashFunction::Blake3 => "blake3",
             HashFunction::Sha256 => "sha256",
         }
+    }
+}
+
+/// The name of a digest function of the API.
+fn function_name(number: i32) -> String {
+    match reapi::digest_function::Value::try_from(number) {
+        Ok(value) => value.as_str_name().to_ascii_lowercase(),
+        Err(_) => format!("number {number}"),
     }
 }
 
@@ -63,6 +88,17 @@ mod tests {
         let of = |batch| Capabilities::of(&announced(cache(batch))).unwrap();
         assert_eq!((of(0).batch, of(1000).batch, of(1 << 40).batch), (LARGEST_BATCH, 1000, LARGEST_BATCH));
         assert_eq!((of(0).has_zstd, of(0).stores_results, of(0).largest), (false, false, None));
+        let executing = |exec_enabled, functions: &[HashFunction]| {
+            let digest_functions = functions.iter().map(|function| function.number()).collect();
+            let execution = reapi::ExecutionCapabilities { exec_enabled, digest_functions, ..Default::default() };
+            let announced = announced(cache(0));
+            Capabilities::of(&reapi::ServerCapabilities { execution_capabilities: Some(execution), ..announced })
+                .unwrap()
+                .executes
+        };
+        assert!(!of(0).executes && executing(true, &[]) && executing(true, &[HashFunction::Sha256]));
+        assert!(!executing(false, &[]) && !executing(true, &[HashFunction::Blake3]), "another function");
+        assert_eq!(of(0).functions, ["sha256"]);
         let none = reapi::CacheCapabilities { digest_functions: vec![], ..cache(0) };
         assert!(matches!(Capabilities::of(&announced(none)), Err(RemoteError::Lacks(_))));
         assert!(matches!(Capabilities::of(&Default::default()), Err(RemoteError::Lacks(_))));

@@ -1,6 +1,9 @@
 //! The thread that talks to the server. Requests come over a channel; all that belongs to one connection stays on this thread.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +17,17 @@ use kforge_types::record::StepResult;
 use kforge_types::record::event::CacheOrigin;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{OnceCell, watch};
+use tokio::task::JoinHandle;
 
 use super::address::address;
 use super::batches::Batches;
 use super::breaker::Breaker;
 use super::connection::{Access, Connection};
+use super::digests::HashFunction;
 use super::entry;
 use super::error::RemoteError;
 use super::retry::{Limiter, sent};
+use super::step::{ReadAnswer, RemoteStep};
 use super::upload::Uploads;
 
 /// How often the thread looks whether the build was interrupted.
@@ -33,6 +39,8 @@ pub(crate) enum Request {
     /// Brings contents to the store; then sends.
     Fetch(Vec<Digest>, Sender<()>),
     Store(Digest, StepResult),
+    /// Executes a step; then sends what the worker answered, or nothing.
+    Execute(Box<RemoteStep>, ReadAnswer, Sender<Option<Vec<u8>>>),
     /// Sends once everything is stored, or cannot be.
     Finish(Sender<()>),
 }
@@ -67,10 +75,14 @@ pub(crate) struct Shared {
     pub(crate) interrupted: Arc<AtomicBool>,
     pub(crate) reading: Breaker,
     pub(crate) writing: Breaker,
+    pub(crate) executing: Breaker,
     /// How many results were given and are not stored yet, or could not be.
     pub(crate) unstored: AtomicUsize,
     /// The contents that hits named, as the server calls them.
     names: Mutex<HashMap<Digest, reapi::Digest>>,
+    /// The server's digests of contents that were sent with steps, and of the program.
+    hashes: Mutex<HashMap<Digest, reapi::Digest>>,
+    program: Mutex<Option<(PathBuf, reapi::Digest)>>,
 }
 
 impl Shared {
@@ -78,10 +90,36 @@ impl Shared {
         access: Access,
         store: Arc<dyn Blobs>,
         interrupted: Arc<AtomicBool>,
-        (reading, writing): (Breaker, Breaker),
+        [reading, writing, executing]: [Breaker; 3],
     ) -> Shared {
-        let (unstored, names) = (AtomicUsize::new(0), Mutex::default());
-        Shared { access, store, interrupted, reading, writing, unstored, names }
+        let (unstored, names, hashes, program) =
+            (AtomicUsize::new(0), Mutex::default(), Mutex::default(), Mutex::default());
+        Shared { access, store, interrupted, reading, writing, executing, unstored, names, hashes, program }
+    }
+
+    /// The server's digest of a stored content, which is read at the first time.
+    pub(crate) fn hashed(&self, digest: &Digest, function: HashFunction) -> io::Result<reapi::Digest> {
+        let hashes = || self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = hashes().get(digest) {
+            return Ok(known.clone());
+        }
+        let hashed = match function {
+            HashFunction::Blake3 => function.named(digest),
+            HashFunction::Sha256 => function.of(&self.store.get(digest)?.ok_or(io::ErrorKind::NotFound)?),
+        };
+        hashes().insert(*digest, hashed.clone());
+        Ok(hashed)
+    }
+
+    /// The server's digest of the program, which is read once.
+    pub(crate) fn hashed_program(&self, path: &Path, function: HashFunction) -> io::Result<reapi::Digest> {
+        let mut program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = program.as_ref().filter(|(known, _)| known == path) {
+            return Ok(known.clone());
+        }
+        let hashed = function.of(&std::fs::read(path)?);
+        *program = Some((path.to_path_buf(), hashed.clone()));
+        Ok(hashed)
     }
 
     fn names(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, reapi::Digest>> {
@@ -105,12 +143,19 @@ pub(crate) struct Client {
     pub(crate) limiter: Limiter,
     pub(crate) batches: Batches,
     pub(crate) uploads: Uploads,
+    /// The hash of the program, once the server has it; and the turn of whoever sends it.
+    pub(crate) offered: RefCell<HashSet<String>>,
+    pub(crate) offering: tokio::sync::Mutex<()>,
+    /// How many workers in a row refused steps that compare this.
+    pub(crate) refused: RefCell<HashMap<Digest, u32>>,
+    /// The operations that are being cancelled.
+    pub(crate) ending: RefCell<Vec<JoinHandle<()>>>,
     connection: OnceCell<Option<Connection>>,
     interrupted: watch::Receiver<bool>,
 }
 
 /// Serves requests until no thread can send any.
-pub(crate) fn serve(shared: Arc<Shared>, requests: UnboundedReceiver<Request>) -> std::io::Result<()> {
+pub(crate) fn serve(shared: Arc<Shared>, requests: UnboundedReceiver<Request>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, go_on(shared, requests));
@@ -126,6 +171,10 @@ async fn go_on(shared: Arc<Shared>, mut requests: UnboundedReceiver<Request>) {
         limiter: Limiter::new(),
         batches: Batches::default(),
         uploads: Uploads::default(),
+        offered: RefCell::default(),
+        offering: tokio::sync::Mutex::default(),
+        refused: RefCell::default(),
+        ending: RefCell::default(),
         connection: OnceCell::new(),
         interrupted,
     });
@@ -150,6 +199,9 @@ async fn go_on(shared: Arc<Shared>, mut requests: UnboundedReceiver<Request>) {
                 client.unless_interrupted(client.fetch(&digests)).await;
                 let _ = done.send(());
             })),
+            Request::Execute(step, read, done) => drop(tokio::task::spawn_local(async move {
+                client.execute(&step, &read, done).await;
+            })),
             Request::Store(key, result) => client.uploads.add(&client, key, result),
             Request::Finish(done) => drop(tokio::task::spawn_local(async move {
                 client.unless_interrupted(client.uploads.ended()).await;
@@ -157,11 +209,15 @@ async fn go_on(shared: Arc<Shared>, mut requests: UnboundedReceiver<Request>) {
             })),
         }
     }
+    // Each has a limit.
+    for ends in client.ending.take() {
+        let _ = ends.await;
+    }
 }
 
 impl Client {
     /// What the future gives; none if the build is interrupted first.
-    async fn unless_interrupted<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+    pub(crate) async fn unless_interrupted<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut interrupted = self.interrupted.clone();
         tokio::select! {
             biased;
@@ -190,7 +246,7 @@ impl Client {
             return None;
         }
         let connection = self.connection().await?;
-        let (result, digests) = match self.result(&connection, &question.key).await {
+        let (result, digests) = match self.result(&connection, question).await {
             Ok(found) => {
                 self.shared.reading.success();
                 found?
@@ -207,11 +263,15 @@ impl Client {
         is_whole.then_some(Hit { result, origin: CacheOrigin::Remote, evidence: None, tag: None })
     }
 
-    async fn result(&self, connection: &Connection, key: &Digest) -> Result<Option<entry::Entry>, RemoteError> {
+    async fn result(
+        &self,
+        connection: &Connection,
+        question: &RemoteQuestion,
+    ) -> Result<Option<entry::Entry>, RemoteError> {
         let function = connection.capabilities.function;
         let request = reapi::GetActionResultRequest {
             instance_name: connection.instance.clone(),
-            action_digest: Some(address(function, key)),
+            action_digest: Some(address(function, &question.key)),
             inline_stdout: true,
             digest_function: function.number(),
             ..Default::default()
@@ -221,7 +281,7 @@ impl Client {
             async move { actions.get_action_result(request).await }
         };
         match sent(&self.limiter, connection.timeout, "GetActionResult", send).await? {
-            Some(answer) => entry::read(answer.get_ref()),
+            Some(answer) => entry::read(question.spec.kind, answer.get_ref()),
             None => Ok(None),
         }
     }

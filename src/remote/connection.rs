@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use bazel_remote_apis::google::bytestream::byte_stream_client::ByteStreamClient;
+use bazel_remote_apis::google::longrunning::operations_client::OperationsClient;
 use kforge_foundation::config::ServerUrl;
 use reapi::action_cache_client::ActionCacheClient;
 use reapi::capabilities_client::CapabilitiesClient;
 use reapi::content_addressable_storage_client::ContentAddressableStorageClient;
+use reapi::execution_client::ExecutionClient;
 use tonic::metadata::MetadataMap;
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
@@ -80,6 +82,8 @@ pub(crate) struct Connection {
     pub(crate) actions: ActionCacheClient<Service>,
     pub(crate) contents: ContentAddressableStorageClient<Service>,
     pub(crate) streams: ByteStreamClient<Service>,
+    pub(crate) execution: ExecutionClient<Service>,
+    pub(crate) operations: OperationsClient<Service>,
     pub(crate) capabilities: Capabilities,
     pub(crate) instance: String,
     pub(crate) timeout: Duration,
@@ -101,7 +105,9 @@ impl Connection {
         Ok(Connection {
             actions: ActionCacheClient::new(service.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             contents: ContentAddressableStorageClient::new(service.clone()).max_decoding_message_size(LARGEST_MESSAGE),
-            streams: ByteStreamClient::new(service).max_decoding_message_size(LARGEST_MESSAGE),
+            streams: ByteStreamClient::new(service.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            execution: ExecutionClient::new(service.clone()).max_decoding_message_size(LARGEST_MESSAGE),
+            operations: OperationsClient::new(service),
             capabilities: Capabilities::of(answer.get_ref())?,
             instance: access.instance.clone(),
             timeout: access.timeout,

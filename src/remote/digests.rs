@@ -37,6 +37,11 @@ impl HashFunction {
         }
     }
 
+    /// The digest of a content that has this digest of kforge, where both use the same function.
+    pub(crate) fn named(self, digest: &Digest) -> reapi::Digest {
+        reapi::Digest { hash: digest.hex(), size_bytes: i64::try_from(digest.size()).unwrap_or(i64::MAX) }
+    }
+
     /// The digest of some bytes.
     pub(crate) fn of(self, bytes: &[u8]) -> reapi::Digest {
         let hash = match self {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use kforge_foundation::base::Digest;
-use kforge_types::record::StepResult;
+use kforge_types::record::{StepKind, StepResult, Verdict};
 
 use super::error::RemoteError;
 
@@ -28,6 +28,26 @@ pub(crate) fn written(result: &StepResult, digests: Vec<reapi::Digest>) -> Optio
     Some(reapi::ActionResult { output_files, stdout_raw, ..Default::default() })
 }
 
+/// The first output that a step of this kind gives and that is not among these; none if all are there. A step that was refused, such as a candidate that a
+/// compiler does not accept, need not give any.
+pub fn lacking(kind: StepKind, verdict: Option<&Verdict>, outputs: &BTreeMap<String, Digest>) -> Option<&'static str> {
+    let given: &[&'static str] = match (verdict, kind) {
+        (Some(Verdict::Fail(_) | Verdict::Unknown(_)), _) => &[],
+        (_, StepKind::Compile) => &["binary", "facts"],
+        (_, StepKind::Inspect) => &["inspection"],
+        (_, StepKind::Oracle) => &["expected"],
+        (_, StepKind::Verify) => &["observation"],
+        _ => &[],
+    };
+    given.iter().copied().find(|name| !outputs.contains_key(*name))
+}
+
+/// Whether a server's digest is one under which this content is read: of the content's size, and not so large that this machine runs out of memory.
+pub(crate) fn is_readable(named: &reapi::Digest, digest: &Digest) -> bool {
+    let is_hash = named.hash.len() == 64 && named.hash.bytes().all(|b| b.is_ascii_hexdigit());
+    is_hash && u64::try_from(named.size_bytes) == Ok(digest.size()) && digest.size() <= LARGEST_OUTPUT
+}
+
 /// The result of a step, and the server's digests of its outputs.
 pub(crate) type Entry = (StepResult, BTreeMap<Digest, reapi::Digest>);
 
@@ -35,7 +55,7 @@ pub(crate) type Entry = (StepResult, BTreeMap<Digest, reapi::Digest>);
 ///
 /// # Errors
 /// The result cannot be parsed, or lacks an output.
-pub(crate) fn read(stored: &reapi::ActionResult) -> Result<Option<Entry>, RemoteError> {
+pub(crate) fn read(kind: StepKind, stored: &reapi::ActionResult) -> Result<Option<Entry>, RemoteError> {
     if stored.exit_code != 0 {
         return Ok(None);
     }
@@ -44,12 +64,14 @@ pub(crate) fn read(stored: &reapi::ActionResult) -> Result<Option<Entry>, Remote
         return Err(damaged(format!("it has more than {LARGEST} bytes")));
     }
     let result: StepResult = serde_json::from_slice(&stored.stdout_raw).map_err(|e| damaged(e.to_string()))?;
+    if let Some(name) = lacking(kind, result.verdict.as_ref(), &result.outputs) {
+        return Err(damaged(format!("no output `{name}`")));
+    }
     let mut digests = BTreeMap::new();
     for (name, digest) in &result.outputs {
         let file = stored.output_files.iter().find(|file| file.path == *name);
         let named = file.and_then(|file| file.digest.clone()).ok_or_else(|| damaged(format!("no output `{name}`")))?;
-        let is_hash = named.hash.len() == 64 && named.hash.bytes().all(|b| b.is_ascii_hexdigit());
-        if !is_hash || u64::try_from(named.size_bytes) != Ok(digest.size()) || digest.size() > LARGEST_OUTPUT {
+        if !is_readable(&named, digest) {
             return Err(damaged(format!("output `{name}` does not have the size that it should")));
         }
         digests.insert(*digest, named);
@@ -74,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_result_survives_the_way_there_and_back() {
-        let (back, digests) = read(&stored()).unwrap().unwrap();
+        let (back, digests) = read(StepKind::Compile, &stored()).unwrap().unwrap();
         assert_eq!(back, result());
         assert_eq!(digests[&Digest::of(b"abc")], HashFunction::Sha256.of(b"abc"));
         let long = StepResult { summary: "x".repeat(LARGEST), ..result() };
@@ -83,7 +105,7 @@ mod tests {
 
     #[test]
     fn failed_actions_are_no_results_and_damaged_ones_are_errors() {
-        assert_eq!(read(&reapi::ActionResult { exit_code: 1, ..stored() }), Ok(None));
+        assert_eq!(read(StepKind::Compile, &reapi::ActionResult { exit_code: 1, ..stored() }), Ok(None));
         let damage: [fn(&mut reapi::ActionResult); 8] = [
             |r| r.stdout_raw.resize(LARGEST + 1, b' '),
             |r| {
@@ -101,7 +123,32 @@ mod tests {
         for damage in damage {
             let mut stored = stored();
             damage(&mut stored);
-            assert!(matches!(read(&stored), Err(RemoteError::Entry(_))), "{stored:?}");
+            assert!(matches!(read(StepKind::Compile, &stored), Err(RemoteError::Entry(_))), "{stored:?}");
         }
+    }
+
+    #[test]
+    fn a_result_has_what_its_kind_gives_unless_the_step_was_refused() {
+        for (kind, names) in [
+            (StepKind::Compile, &["binary", "facts"] as &[&str]),
+            (StepKind::Inspect, &["inspection"]),
+            (StepKind::Oracle, &["expected"]),
+            (StepKind::Verify, &["observation"]),
+        ] {
+            let whole: BTreeMap<String, Digest> =
+                names.iter().map(|name| (name.to_string(), Digest::of(b""))).collect();
+            assert_eq!((lacking(kind, None, &whole), lacking(kind, Some(&Verdict::Pass), &whole)), (None, None));
+            for name in names {
+                let mut less = whole.clone();
+                less.remove(*name);
+                assert_eq!(
+                    (lacking(kind, None, &less), lacking(kind, Some(&Verdict::Pass), &less)),
+                    (Some(*name), Some(*name))
+                );
+            }
+            assert_eq!(lacking(kind, Some(&Verdict::Fail("refused".into())), &BTreeMap::new()), None);
+        }
+        let empty = StepResult { outputs: BTreeMap::new(), ..result() };
+        assert!(read(StepKind::Compile, &written(&empty, vec![]).unwrap()).is_err());
     }
 }

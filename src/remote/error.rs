@@ -59,12 +59,60 @@ pub enum RemoteError {
     /// The server named a content that it does not have.
     #[error("the server no longer has a content that it named")]
     Gone,
+    /// The inputs of a step cannot be sent.
+    #[error("the inputs of a step cannot be sent: {0}")]
+    Inputs(String),
+    /// The server has no worker for a step.
+    #[error("it has no worker with the properties `{properties}`{}", if message.is_empty() { String::new() } else { format!(": {message}") })]
+    Unroutable {
+        /// The properties of the step, from `remote.properties`.
+        properties: String,
+        /// The server's text.
+        message: String,
+    },
+    /// No worker took a step.
+    #[error("no worker took a step within {seconds} s")]
+    NotTaken {
+        /// The limit.
+        seconds: u64,
+    },
+    /// A worker is another machine than a step needs.
+    #[error("a worker did not execute a step: {0}")]
+    Differs(String),
+    /// A worker did not execute a step.
+    #[error("a worker did not execute a step: {0}")]
+    Worker(String),
+    /// A worker states an output that the server does not have.
+    #[error("the result of a worker lacks the output `{0}`")]
+    Output(String),
+    /// The server gives a failure that it remembers, even if it is asked for a new result.
+    #[error("the server remembers failures")]
+    Remembered,
+    /// A result that was computed again here is another one.
+    #[error(
+        "the result under the key {key} is not what this machine computes: {what} differs; no further result of it is used in this build"
+    )]
+    Contradiction {
+        /// The key of the step.
+        key: Digest,
+        /// What differs.
+        what: String,
+    },
     /// A stored result is not one of kforge's, or damaged.
     #[error("a stored result cannot be read: {0}")]
     Entry(String),
 }
 
 impl RemoteError {
+    /// Whether the server itself fails: it cannot be reached, does not answer, or answers with an error that it may have for every request.
+    pub(crate) fn is_outage(&self) -> bool {
+        match self {
+            RemoteError::Connect(_) | RemoteError::Late { .. } => true,
+            RemoteError::Status { .. } => !self.is_final(),
+            _ => false,
+        }
+    }
+
     /// Whether the server refused for a reason that will not go away during a build.
     pub(crate) fn is_final(&self) -> bool {
         match self {
@@ -76,6 +124,7 @@ impl RemoteError {
             | RemoteError::Exposed
             | RemoteError::Credentials(_)
             | RemoteError::Connect(_)
+            | RemoteError::Unroutable { .. }
             | RemoteError::Lacks(_) => true,
             _ => false,
         }

@@ -1,5 +1,5 @@
-//! The client for remote caches of results that speak the Remote Execution API (REAPI) of Bazel: BuildBarn, BuildBuddy, NativeLink, BuildGrid, buildbox-casd,
-//! bazel-remote. Knows keys, results and contents; does not know kernels, and executes nothing.
+//! The client for servers that speak the Remote Execution API (REAPI) of Bazel, as caches of results: BuildBarn, BuildBuddy, NativeLink, BuildGrid, buildbox-casd,
+//! bazel-remote; and for the workers behind such servers. Knows keys, results, contents and actions; does not know kernels.
 //!
 //! | decision | because |
 //! |---|---|
@@ -24,12 +24,18 @@ mod credentials;
 mod digests;
 mod entry;
 mod error;
+mod execute;
+mod recheck;
 mod retry;
+mod step;
 mod streams;
+mod tree;
 mod upload;
 
 pub use blobs::RemoteBlobs;
-pub use cache::{Remote, RemoteOptions};
+pub use cache::{Remote, RemoteOptions, Sampled};
 pub use capabilities::Capabilities;
 pub use connection::{Access, Tls};
+pub use entry::lacking;
 pub use error::RemoteError;
+pub use step::{Meaning, Program, ReadAnswer, RemoteStep, StepInput};

@@ -1,9 +1,11 @@
 //! Contents that are too large for a batch, one stream each. With zstd, if the server has it.
 
 use std::io::Read as _;
+use std::sync::Arc;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use bazel_remote_apis::google::bytestream::{ReadRequest, WriteRequest};
+use futures_util::future::{Either, select};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tonic::Status;
@@ -12,8 +14,10 @@ use super::connection::Connection;
 use super::error::RemoteError;
 use super::retry::{Limiter, failed, sent, within};
 
-/// The size of one part of a stream in bytes.
-const PART: usize = 1 << 20;
+/// The size of one part of a stream in bytes. The time limit is for each part.
+const PART: usize = 256 << 10;
+/// How many time limits the answer to a whole stream may take: parts are under way after the last one was given to the system.
+const ANSWER: u32 = 6;
 
 /// Reads a content of `size` bytes. None if the server does not have it. The caller compares it with its digest.
 pub(crate) async fn read(
@@ -33,13 +37,12 @@ pub(crate) async fn read(
         let mut streams = connection.streams.clone();
         let request = ReadRequest { resource_name: resource.clone(), ..Default::default() };
         async move {
-            let mut parts = streams.read(request).await?.into_inner();
+            let late = |late: RemoteError| Status::deadline_exceeded(late.to_string());
+            let answer = within(connection.timeout, method, streams.read(request)).await.map_err(late)??;
+            let mut parts = answer.into_inner();
             let mut bytes = vec![];
             // The time limit is for each part, because a large content takes its time.
-            while let Some(part) = within(connection.timeout, method, parts.message())
-                .await
-                .map_err(|late| Status::deadline_exceeded(late.to_string()))??
-            {
+            while let Some(part) = within(connection.timeout, method, parts.message()).await.map_err(late)?? {
                 bytes.extend_from_slice(&part.data);
                 if bytes.len() as u64 > most {
                     return Err(Status::data_loss("more bytes than the content has"));
@@ -79,25 +82,45 @@ pub(crate) async fn write(
     let resource = connection.resource(&name);
     let packed = move || if is_packed { compress_to_vec(bytes.as_slice(), CompressionLevel::Fastest) } else { bytes };
     let bytes = tokio::task::spawn_blocking(packed).await.map_err(|e| RemoteError::Entry(e.to_string()))?;
-    let parts: Vec<WriteRequest> = parts(&resource, &bytes);
-    let method = "ByteStream.Write";
+    let (bytes, method) = (Arc::new(bytes), "ByteStream.Write");
     let send = || {
-        let (mut streams, parts) = (connection.streams.clone(), parts.clone());
-        async move { streams.write(futures_util::stream::iter(parts)).await }
+        let (mut streams, resource, bytes) = (connection.streams.clone(), resource.clone(), bytes.clone());
+        async move {
+            let late = |late: RemoteError| Status::deadline_exceeded(late.to_string());
+            let (feed, fed) = tokio::sync::mpsc::channel(1);
+            let fed =
+                futures_util::stream::unfold(fed, |mut fed| async move { fed.recv().await.map(|part| (part, fed)) });
+            let fed = Box::pin(streams.write(fed));
+            let feeding = Box::pin(async move {
+                for part in parts(&resource, &bytes) {
+                    // A server that has answered takes no more.
+                    if within(connection.timeout, method, feed.send(part)).await?.is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            });
+            match select(fed, feeding).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right((Err(error), _)) => Err(late(error)),
+                Either::Right((Ok(()), answer)) => {
+                    within(connection.timeout.saturating_mul(ANSWER), method, answer).await.map_err(late)?
+                }
+            }
+        }
     };
     let missing = || failed(method)(Status::not_found("the server has no such resource"));
     // Some servers end the stream early, with success, because another client has stored the content meanwhile.
     sent(limiter, connection.timeout.saturating_mul(60), method, send).await?.map(drop).ok_or_else(missing)
 }
 
-fn parts(resource: &str, bytes: &[u8]) -> Vec<WriteRequest> {
+fn parts(resource: &str, bytes: &[u8]) -> impl Iterator<Item = WriteRequest> {
     let all = bytes.chunks(PART).enumerate();
-    all.map(|(at, part)| WriteRequest {
+    all.map(move |(at, part)| WriteRequest {
         // Only the first part needs the name.
         resource_name: if at == 0 { resource.to_string() } else { String::new() },
         write_offset: (at * PART) as i64,
         finish_write: (at + 1) * PART >= bytes.len(),
         data: part.to_vec(),
     })
-    .collect()
 }

@@ -150,7 +150,7 @@ impl Client {
     }
 
     /// The contents that the server does not have.
-    async fn missing(
+    pub(crate) async fn missing(
         &self,
         connection: &Connection,
         digests: Vec<reapi::Digest>,
@@ -172,7 +172,7 @@ impl Client {
     }
 
     /// Sends contents: small ones in batches, others in streams.
-    async fn upload(
+    pub(crate) async fn upload(
         &self,
         connection: &Connection,
         contents: Vec<(reapi::Digest, Vec<u8>)>,

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | none | serves requests until its input ends ([`serve`]) |
 //! | `--within CONFINEMENT` | the same, but confined from the start ([`kforge_harness::compilers::of_worker`]) |
-//! | `--once SPEC IN OUT` | executes one step; prints the response to standard output as JSON ([`once`]) |
+//! | `--once SPEC IN OUT` | executes one step; prints the answer to standard output as JSON ([`once`]) |
+//! | `--once SPEC IN OUT --places FILE` | the same for another machine: compares the tools with those of the spec first, and queries no compiler if they are the same |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
 //! | `--nvrtc START` | holds NVRTC for a worker, and compiles in copies of itself ([`kforge_cuda::compiler_server_main`]) |
 //! | `--device-runner START` | holds a device's context for a worker ([`kforge_cuda::device`]) |
@@ -23,15 +24,17 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::once::{self, OnceLimits};
+use super::once::{self, OnceLimits, Ready};
 use super::serve;
 use super::steps::Dispatch;
 use kforge_cuda::device;
 use kforge_emulator::RunError;
 use kforge_foundation::process::{exec_when_not_busy, limits};
 use kforge_harness::confine::{self, Confinement};
+use kforge_harness::elsewhere::OnceAnswer;
 use kforge_harness::message::{Places, Response};
 use kforge_harness::runner::{self, RunTrials};
+use kforge_types::record::Spec;
 
 /// The code that a worker of this program runs.
 pub struct Parts {
@@ -41,9 +44,19 @@ pub struct Parts {
     pub run: RunTrials<RunError>,
 }
 
-/// Handles the arguments after `worker`. `places` is called only for `--once` and `--examine-driver`; a serving worker receives them with each request. The exit code of `--once` is 0
-/// if the step gave outputs and 101 otherwise. Unknown arguments give 2.
-pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Places, limits: OnceLimits) -> ExitCode {
+/// How a worker that executes one step finds tools.
+pub struct Finders<'f> {
+    /// Finds the tools of this machine, for a person.
+    pub search: &'f dyn Fn() -> Places,
+    /// The limits of a step that a person runs.
+    pub limits: OnceLimits,
+    /// Finds the tools that a file describes, for another machine.
+    pub described: &'f once::FindDescribed<'f>,
+}
+
+/// Handles the arguments after `worker`. Tools are searched for only for `--once` without `--places` and for `--examine-driver`; a serving worker receives them
+/// with each request. The exit code of `--once` is 0 if the step gave outputs and 101 otherwise. Unknown arguments give 2.
+pub fn worker_main(args: &[OsString], parts: &Parts, finders: &Finders<'_>) -> ExitCode {
     let word = args.first().map(|word| word.to_string_lossy().into_owned());
     match (word.as_deref(), args.get(1..).unwrap_or_default()) {
         (None, _) => serve::serve_main(parts.steps),
@@ -54,7 +67,13 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
         },
         (Some("--once"), [spec, input, output]) => {
             let paths = [spec, input, output].map(Path::new);
-            tell(&once::once(paths[0], paths[1], paths[2], places(), limits, parts.steps))
+            let find = |_: &Spec, _: &Path| Ok(Ready { places: (finders.search)(), limits: finders.limits });
+            tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))
+        }
+        (Some("--once"), [spec, input, output, places, file]) if places == "--places" => {
+            let paths = [spec, input, output].map(Path::new);
+            let find = |spec: &Spec, input: &Path| (finders.described)(Path::new(file), spec, input);
+            tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))
         }
         (Some("--runner"), rest) => runner::runner_main(rest, parts.run),
         (Some("--nvrtc"), rest) => kforge_cuda::compiler_server_main(rest),
@@ -64,7 +83,7 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
         (Some("--check-products"), []) => device::check_products_main(),
         (Some("--host-runner"), rest) => device::host_runner_main(rest),
         (Some("--probe-devices"), rest) => device::probe_main(rest),
-        (Some("--examine-driver"), rest) => device::examine_driver_main(rest, places),
+        (Some("--examine-driver"), rest) => device::examine_driver_main(rest, || (finders.search)()),
         (Some("--exec"), rest) => refuse(&limits::exec_main(rest)),
         (Some("--confined"), rest) => refuse(&become_confined(rest)),
         _ => {
@@ -74,11 +93,11 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
     }
 }
 
-fn tell(response: &Response) -> ExitCode {
-    let text = serde_json::to_string_pretty(response).unwrap_or_default();
+fn tell(answer: &OnceAnswer) -> ExitCode {
+    let text = serde_json::to_string_pretty(answer).unwrap_or_default();
     let written = writeln!(io::stdout(), "{text}");
-    match (response, written) {
-        (Response::Done { .. }, Ok(())) => ExitCode::SUCCESS,
+    match (answer, written) {
+        (OnceAnswer::Answered { response: Response::Done { .. }, .. }, Ok(())) => ExitCode::SUCCESS,
         _ => ExitCode::from(101),
     }
 }

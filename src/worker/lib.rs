@@ -8,8 +8,8 @@ pub mod steps;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 pub mod virtual_device;
 
-pub use entry::{Parts, worker_main};
-pub use once::OnceLimits;
+pub use entry::{Finders, Parts, worker_main};
+pub use once::{OnceLimits, Ready};
 pub use steps::compiled;
 
 /// The code of this package that executes steps: the name, digest and size of each part, in the order of `parts.rs`.

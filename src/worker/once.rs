@@ -1,7 +1,8 @@
 //! `kforge worker --once SPEC IN OUT`: executes one step with input and output folders. Knows files; [`super::serve`] executes the step.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::serve::perform;
@@ -10,6 +11,7 @@ use kforge_cuda::device;
 use kforge_foundation::process::family;
 use kforge_harness::compilers;
 use kforge_harness::confine;
+use kforge_harness::elsewhere::{Difference, OnceAnswer};
 use kforge_harness::message::{Places, Response};
 use kforge_harness::task::{Task, failed};
 use kforge_types::record::{Lane, Spec};
@@ -29,29 +31,62 @@ pub struct OnceLimits {
     pub allow_unconfined: bool,
 }
 
+/// The tools and limits of a step on this machine.
+pub struct Ready {
+    /// Where the tools are.
+    pub places: Places,
+    /// The limits.
+    pub limits: OnceLimits,
+}
+
+/// Finds the tools of a step, whose inputs are in this folder; or says in what this machine differs from the one that the spec states.
+pub type Find<'f> = dyn Fn(&Spec, &Path) -> Result<Ready, Vec<Difference>> + 'f;
+
+/// The same from a file that another machine has sent, which comes first.
+pub type FindDescribed<'f> = dyn Fn(&Path, &Spec, &Path) -> Result<Ready, Vec<Difference>> + 'f;
+
 /// Executes the step whose spec, as JSON, is in the file `spec`. The inputs are in `input` (with `-` for colons in names), and the outputs are written to
 /// `output`.
-pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: OnceLimits, steps: Dispatch) -> Response {
+pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, steps: Dispatch) -> OnceAnswer {
+    let answered = |response| OnceAnswer::Answered { response, outputs: BTreeMap::new(), duration_ms: 0 };
     let read = fs::read(spec).map_err(|e| e.to_string());
     let parsed = read.and_then(|bytes| serde_json::from_slice::<Spec>(&bytes).map_err(|e| e.to_string()));
     let spec = match parsed {
         Ok(parsed) => parsed,
-        Err(e) => return failed(format!("cannot read the spec `{}`: {e}", spec.display())),
+        Err(e) => return answered(failed(format!("cannot read the spec `{}`: {e}", spec.display()))),
     };
     if let Err(e) = fs::create_dir_all(output).and_then(|()| family::adopt_orphans()) {
-        return failed(format!("cannot prepare for the step: {e}"));
+        return answered(failed(format!("cannot prepare for the step: {e}")));
     }
     // Programs that the step starts have other working folders.
     let (input, output) = match (std::path::absolute(input), std::path::absolute(output)) {
         (Ok(input), Ok(output)) => (input, output),
-        (Err(e), _) | (_, Err(e)) => return failed(format!("cannot prepare for the step: {e}")),
+        (Err(e), _) | (_, Err(e)) => return answered(failed(format!("cannot prepare for the step: {e}"))),
     };
+    let Ready { places, limits } = match find(&spec, &input) {
+        Ok(ready) => ready,
+        Err(differences) => return OnceAnswer::Differs { differences },
+    };
+    let began = Instant::now();
+    let response = executed(spec, input, &output, places, limits, steps);
+    OnceAnswer::of(response, &output, began.elapsed())
+        .unwrap_or_else(|e| answered(failed(format!("cannot read an output: {e}"))))
+}
+
+fn executed(
+    spec: Spec,
+    input: PathBuf,
+    output: &Path,
+    places: Places,
+    limits: OnceLimits,
+    steps: Dispatch,
+) -> Response {
     let arch = spec.params.get("arch").and_then(|arch| arch.as_str());
     let device = arch.filter(|_| spec.kind.observes_device()).and_then(|arch| device::resolve(&places, arch));
     let task = Task {
         spec,
         input,
-        output,
+        output: output.to_path_buf(),
         places,
         device,
         time_limit: limits.time,

@@ -22,7 +22,7 @@ use kforge::harness::hangs::HangMark;
 use kforge::harness::message::{Places, Response};
 use kforge::record::event::Labels;
 use kforge::record::{Determinism, FindingKind, Provenance, Unknown, Verdict};
-use kforge::worker::{OnceLimits, Parts, worker_main};
+use kforge::worker::{Finders, OnceLimits, Parts, worker_main};
 
 use lab::{Lab, counted, differing};
 use own_runner::{Test, made, shares, side_by_side};
@@ -101,7 +101,8 @@ fn main() -> ExitCode {
         };
         // The list of devices is in the working folder, if there is one.
         let places = || Places { tools: [("devices".into(), "devices.json".into())].into(), ..Places::default() };
-        return worker_main(&args[1..], &parts, places, limits);
+        let finders = Finders { search: &places, limits, described: &|_, _, _| Err(vec![]) };
+        return worker_main(&args[1..], &parts, &finders);
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     // Most of their time is spent in waiting.

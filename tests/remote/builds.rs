@@ -241,7 +241,7 @@ fn casd_serves_the_examples_to_a_second_machine() {
 }
 
 /// Copies the files of a folder, without outputs.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     for entry in walkdir::WalkDir::new(from).into_iter().filter_entry(|entry| entry.file_name() != "target") {
         let entry = entry.unwrap();
         let place = to.join(entry.path().strip_prefix(from).unwrap());

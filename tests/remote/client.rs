@@ -12,7 +12,7 @@ use kforge::config::ServerUrl;
 use kforge::engine::{Blobs, Hit, RemoteCache, RemoteQuestion};
 use kforge::record::event::CacheOrigin;
 use kforge::record::{Spec, StepKind, StepResult};
-use kforge_remote::{Access, Remote, RemoteBlobs, RemoteOptions, Tls};
+use kforge_remote::{Access, Remote, RemoteBlobs, RemoteOptions, Sampled, Tls};
 use tonic::Code;
 
 use crate::certificates::Authority;
@@ -23,7 +23,7 @@ pub(crate) type Fault = fn(&mut Options);
 
 /// A store in memory.
 #[derive(Default)]
-struct Memory(Mutex<HashMap<Digest, Vec<u8>>>);
+pub(crate) struct Memory(Mutex<HashMap<Digest, Vec<u8>>>);
 
 impl Blobs for Memory {
     fn get(&self, digest: &Digest) -> io::Result<Option<Vec<u8>>> {
@@ -46,12 +46,12 @@ impl Blobs for Memory {
 }
 
 /// A machine: a store, and the remote cache behind it.
-struct Machine {
-    store: Arc<Memory>,
-    remote: Arc<Remote>,
-    blobs: RemoteBlobs,
-    warnings: Arc<Mutex<Vec<String>>>,
-    interrupted: Arc<AtomicBool>,
+pub(crate) struct Machine {
+    pub(crate) store: Arc<Memory>,
+    pub(crate) remote: Arc<Remote>,
+    pub(crate) blobs: RemoteBlobs,
+    pub(crate) warnings: Arc<Mutex<Vec<String>>>,
+    pub(crate) interrupted: Arc<AtomicBool>,
 }
 
 fn access(url: &str) -> Access {
@@ -68,6 +68,11 @@ fn access(url: &str) -> Access {
 
 impl Machine {
     fn new(access: Access) -> Machine {
+        Machine::checking(access, None)
+    }
+
+    /// A machine that computes a sample of results again.
+    fn checking(access: Access, recheck: Option<Sampled>) -> Machine {
         let (store, warnings, interrupted) =
             (Arc::<Memory>::default(), Arc::<Mutex<Vec<String>>>::default(), Arc::default());
         let heard = warnings.clone();
@@ -75,17 +80,23 @@ impl Machine {
             access,
             writes: true,
             holdout: false,
-            private: vec!["/home/me".into()],
+            private: vec!["/home/me".into(), "/home/\"q\"".into()],
             interrupted: Arc::clone(&interrupted),
             report: Box::new(move |error| heard.lock().unwrap().push(error.to_string())),
+            recheck,
         };
         let remote = Arc::new(Remote::start(options, store.clone()).unwrap());
         let blobs = RemoteBlobs::new(store.clone(), remote.clone());
         Machine { store, remote, blobs, warnings, interrupted }
     }
 
-    fn of(server: &Server) -> Machine {
+    pub(crate) fn of(server: &Server) -> Machine {
         Machine::new(access(&server.url()))
+    }
+
+    /// A machine that waits only so long for an answer.
+    pub(crate) fn hasty(server: &Server, timeout: Duration) -> Machine {
+        Machine::new(Access { timeout, ..access(&server.url()) })
     }
 
     /// Asks for the results of these keys, all at once.
@@ -101,12 +112,12 @@ impl Machine {
         all.into_iter().map(|(_, hit)| hit).collect()
     }
 
-    fn ask(&self, number: usize, read: &[&str]) -> Option<Hit> {
+    pub(crate) fn ask(&self, number: usize, read: &[&str]) -> Option<Hit> {
         self.ask_all(vec![question(number, read)]).remove(0)
     }
 
     /// Stores a result, and waits until it is stored. Returns how many are not.
-    fn put(&self, number: usize, result: &StepResult) -> usize {
+    pub(crate) fn put(&self, number: usize, result: &StepResult) -> usize {
         self.remote.put(&spec(number).key(), &spec(number), result);
         self.remote.finish()
     }
@@ -123,12 +134,17 @@ fn spec(number: usize) -> Spec {
 
 fn question(number: usize, read: &[&str]) -> RemoteQuestion {
     let spec = spec(number);
-    RemoteQuestion { key: spec.key(), spec: Arc::new(spec), read: read.iter().map(ToString::to_string).collect() }
+    RemoteQuestion {
+        key: spec.key(),
+        spec: Arc::new(spec),
+        read: read.iter().map(ToString::to_string).collect(),
+        can_run: true,
+    }
 }
 
 /// A result whose outputs are in the machine's store.
-fn result(machine: &Machine, number: usize) -> StepResult {
-    let outputs = ["binary", "log"]
+pub(crate) fn result(machine: &Machine, number: usize) -> StepResult {
+    let outputs = ["binary", "facts"]
         .map(|name| (name.to_string(), machine.store.put(format!("{name} of {number}").as_bytes()).unwrap()));
     StepResult { outputs: outputs.into(), verdict: None, notes: vec![], summary: format!("{number}"), duration_ms: 3 }
 }
@@ -157,11 +173,11 @@ fn what_one_machine_stores_another_finds_and_fetches_only_what_is_read() {
         let sizes = |state: &State| (state.results.len(), state.blobs.len());
         assert_eq!(sizes(&server.state()), (300, 600));
         let machine = Machine::of(&server);
-        let hits = machine.ask_all((0..301).map(|number| question(number, &["log"])).collect());
+        let hits = machine.ask_all((0..301).map(|number| question(number, &["facts"])).collect());
         assert_eq!(hits.iter().flatten().count(), 300);
         let hit = hits[7].as_ref().unwrap();
         assert_eq!((hit.result.summary.as_str(), hit.origin, hit.tag), ("7", CacheOrigin::Remote, None));
-        assert_eq!(machine.store.get(&hit.result.outputs["log"]).unwrap(), Some(bytes(7, "log")));
+        assert_eq!(machine.store.get(&hit.result.outputs["facts"]).unwrap(), Some(bytes(7, "facts")));
         assert!(!machine.store.has(&hit.result.outputs["binary"]) && machine.blobs.has(&hit.result.outputs["binary"]));
         let counts = server.state().counts.clone();
         assert_eq!(counts.blobs_read, 300);
@@ -187,8 +203,9 @@ fn large_contents_are_streams_compressed_where_the_server_can() {
         let machine = Machine::of(&server);
         let large: Vec<u8> = (0..2_500_000u32).map(|n| (n / 7) as u8).collect();
         let digest = machine.store.put(&large).unwrap();
-        let outputs = [("binary".to_string(), digest)].into();
-        assert_eq!(machine.put(1, &StepResult { outputs, ..result(&machine, 1) }), 0);
+        let mut stored = result(&machine, 1);
+        stored.outputs.insert("binary".into(), digest);
+        assert_eq!(machine.put(1, &stored), 0);
         let other = Machine::of(&server);
         let hit = other.ask(1, &[]).unwrap();
         assert_eq!(other.blobs.get(&hit.result.outputs["binary"]).unwrap(), Some(large));
@@ -243,7 +260,7 @@ fn every_fault_is_a_missing_result_and_one_warning() {
         let before = server.state().options.clone();
         fault(&mut server.state().options);
         let machine = Machine::of(&server);
-        let found = machine.ask_all((0..9).map(|number| question(number, &["log"])).collect());
+        let found = machine.ask_all((0..9).map(|number| question(number, &["facts"])).collect());
         assert_eq!(found.iter().flatten().count(), hits, "{name}");
         let warnings = machine.warnings();
         assert_eq!(warnings.len(), usize::from(!warning.is_empty()), "{name}: {warnings:?}");
@@ -320,7 +337,7 @@ fn results_that_cannot_be_stored_are_counted_and_reading_goes_on() {
         let machine = Machine::of(&server);
         assert_eq!(machine.put(5, &result(&machine, 5)), 1, "{name}");
         assert_eq!(machine.warnings().len(), 1, "{name}: {:?}", machine.warnings());
-        assert!(machine.ask(0, &["log"]).is_some() && machine.ask(5, &[]).is_none(), "{name}");
+        assert!(machine.ask(0, &["facts"]).is_some() && machine.ask(5, &[]).is_none(), "{name}");
     }
 }
 
@@ -407,7 +424,7 @@ fn both_ends_of_an_encrypted_connection_show_their_certificates() {
     let of = |tls: Tls| Machine::new(Access { tls, ..access(&server.url()) });
     let machine = of(tls.clone());
     assert_eq!((machine.put(1, &result(&machine, 1)), machine.warnings()), (0, vec![]));
-    assert!(of(tls.clone()).ask(1, &["log"]).is_some());
+    assert!(of(tls.clone()).ask(1, &["facts"]).is_some());
     let stranger = file("stranger", &other.certificate);
     for wrong in [
         Tls { ca: stranger, ..tls.clone() },
@@ -419,4 +436,51 @@ fn both_ends_of_an_encrypted_connection_show_their_certificates() {
         assert!(machine.ask(1, &[]).is_none());
         assert_eq!(machine.warnings().len(), 1, "{:?}", machine.warnings());
     }
+}
+
+#[test]
+fn a_result_of_the_sample_counts_only_where_this_machine_computes_the_same() {
+    let server = Server::start(Options::default());
+    let (first, oracle) = (Machine::of(&server), |number: usize| Spec { kind: StepKind::Fatbin, ..spec(number) });
+    let asked = |machine: &Machine, spec: &Spec| {
+        let (send, answer) = std::sync::mpsc::channel();
+        let question = RemoteQuestion { key: spec.key(), spec: Arc::new(spec.clone()), read: vec![], can_run: true };
+        machine.remote.ask(question, Box::new(move |hit| send.send(hit).unwrap()));
+        answer.recv_timeout(Duration::from_secs(60)).unwrap()
+    };
+    for spec in [oracle(1), oracle(2), spec(3)] {
+        first.remote.put(&spec.key(), &spec, &result(&first, 1));
+    }
+    assert_eq!(first.remote.finish(), 0);
+    let sampled = oracle(1).key();
+    let machine = Machine::checking(access(&server.url()), Some(Box::new(move |key| *key == sampled)));
+    assert!(asked(&machine, &oracle(2)).is_some(), "not of the sample");
+    assert_eq!((asked(&machine, &oracle(1)), machine.remote.rechecks(&sampled)), (None, true));
+    assert!(!machine.remote.compare(&sampled, &oracle(1), Some(&result(&machine, 1))));
+    assert_eq!((machine.remote.rechecks(&sampled), machine.warnings()), (false, vec![]), "the same");
+    // A compiler does not always give the same bytes.
+    let all = || -> Option<Sampled> { Some(Box::new(|_| true)) };
+    assert!(asked(&Machine::checking(access(&server.url()), all()), &spec(3)).is_some());
+    let machine = Machine::checking(access(&server.url()), all());
+    assert_eq!(asked(&machine, &oracle(1)), None);
+    assert!(machine.remote.compare(&sampled, &oracle(1), Some(&result(&machine, 7))));
+    let said = machine.warnings();
+    assert!(
+        said.len() == 1 && said[0].contains(&sampled.to_string()) && said[0].contains("`binary` differs"),
+        "{said:?}"
+    );
+    assert!(!machine.remote.serves(&oracle(2)), "whoever stored it may have stored others");
+    assert_eq!(machine.remote.finish(), 0);
+    // A step that fails here has no result to compare, and one that cannot run here gets theirs.
+    let machine = Machine::checking(access(&server.url()), all());
+    assert_eq!(asked(&machine, &oracle(1)), None);
+    assert!(machine.remote.compare(&sampled, &oracle(1), None) && machine.warnings()[0].contains("fails here"));
+    let machine = Machine::checking(access(&server.url()), all());
+    assert_eq!(asked(&machine, &oracle(1)), None);
+    assert!(machine.remote.kept_back(&sampled).is_some() && !machine.remote.rechecks(&sampled));
+    let spec = Arc::new(oracle(1));
+    let (send, answer) = std::sync::mpsc::channel();
+    let question = RemoteQuestion { key: sampled, spec, read: vec![], can_run: false };
+    machine.remote.ask(question, Box::new(move |hit| send.send(hit).unwrap()));
+    assert!(answer.recv_timeout(Duration::from_secs(60)).unwrap().is_some(), "it is not to run here");
 }

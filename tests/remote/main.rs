@@ -5,6 +5,9 @@ mod builds;
 mod casd;
 mod certificates;
 mod client;
+mod executing;
+mod execution;
+mod once;
 mod plain;
 #[path = "../e2e/project.rs"]
 #[expect(dead_code, reason = "the tests of builds use all of it")]

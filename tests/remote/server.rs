@@ -13,11 +13,18 @@ use re::capabilities_server::CapabilitiesServer;
 use re::content_addressable_storage_server::ContentAddressableStorageServer;
 
 use bazel_remote_apis::google::bytestream::byte_stream_server::ByteStreamServer;
-use tokio::sync::oneshot;
+use bazel_remote_apis::google::longrunning::Operation;
+use bazel_remote_apis::google::longrunning::operations_server::OperationsServer;
+use re::execution_server::ExecutionServer;
+use tokio::sync::{oneshot, watch};
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
+#[path = "server/execution.rs"]
+pub(crate) mod execution;
 #[path = "server/services.rs"]
 mod services;
+
+use execution::{Worker, process};
 
 pub(crate) use re::compressor::Value as Compressor;
 pub(crate) use re::digest_function::Value as Function;
@@ -37,6 +44,9 @@ pub(crate) enum Method {
     Read,
     Write,
     QueryWriteStatus,
+    Execute,
+    WaitExecution,
+    CancelOperation,
 }
 
 /// A status in place of answers.
@@ -109,6 +119,24 @@ pub(crate) struct Options {
     pub(crate) truncated_stdout: bool,
     /// Whether an upload of a stored blob is answered after its first message, as the protocol allows.
     pub(crate) answers_early: bool,
+    /// Whether actions are executed.
+    pub(crate) executes: bool,
+    /// What a worker does.
+    pub(crate) worker: Worker,
+    /// The names of the platform properties that are known. Others are `FAILED_PRECONDITION`.
+    pub(crate) properties: Vec<String>,
+    /// No worker takes an action.
+    pub(crate) queues_forever: bool,
+    /// Failed actions are remembered.
+    pub(crate) remembers_failures: bool,
+    /// Requests of this method are never answered; streams begin and fall silent.
+    pub(crate) hangs: Option<Method>,
+    /// Operations go from one stage to the other and back, for ever.
+    pub(crate) alternates: bool,
+    /// Outputs of executed actions have a byte more than the worker wrote.
+    pub(crate) other_outputs: bool,
+    /// How many streams about operations end after their first message.
+    pub(crate) breaking_streams: usize,
     /// Read when the server starts.
     pub(crate) tls: Option<Tls>,
 }
@@ -132,6 +160,15 @@ impl Default for Options {
             no_outputs: false,
             truncated_stdout: false,
             answers_early: false,
+            executes: false,
+            worker: Arc::new(process),
+            properties: vec!["OSFamily".into(), "ISA".into()],
+            queues_forever: false,
+            remembers_failures: false,
+            hangs: None,
+            alternates: false,
+            other_outputs: false,
+            breaking_streams: 0,
             tls: None,
         }
     }
@@ -187,6 +224,9 @@ pub(crate) struct State {
     /// Blobs by hash.
     pub(crate) blobs: BTreeMap<String, Blob>,
     pub(crate) counts: Counts,
+    /// Operations by name, and the senders of those that no worker takes.
+    operations: BTreeMap<String, watch::Receiver<Operation>>,
+    queued: Vec<watch::Sender<Operation>>,
 }
 
 /// A server. It stops when it is dropped.
@@ -295,6 +335,8 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
         .add_service(CapabilitiesServer::new(services.clone()))
         .add_service(ActionCacheServer::new(services.clone()))
         .add_service(storage)
+        .add_service(ExecutionServer::new(services.clone()))
+        .add_service(OperationsServer::new(services.clone()))
         .add_service(ByteStreamServer::new(services))
         .serve_with_incoming(incoming);
     served.await.unwrap();

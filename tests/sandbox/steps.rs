@@ -77,6 +77,7 @@ pub(crate) fn asked(problem: &Problem, scaled: &[&str]) -> OracleParams {
         nulls: false,
         compare: BTreeMap::new(),
         count_beyond: BTreeMap::new(),
+        holdout: false,
     }
 }
 

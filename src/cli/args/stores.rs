@@ -14,6 +14,14 @@ pub struct CleanArgs {
     pub dry_run: bool,
 }
 
+/// `kforge doctor`.
+#[derive(Debug, Clone, Args)]
+pub struct DoctorArgs {
+    /// Report what the server of `remote.url` can do, and let one of its workers answer a trial step
+    #[arg(long)]
+    pub remote: bool,
+}
+
 /// `kforge fetch`.
 #[derive(Debug, Clone, Args)]
 pub struct FetchArgs {

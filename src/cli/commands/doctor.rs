@@ -1,19 +1,28 @@
 //! `kforge doctor`: which tools this machine has and what they enable; which are missing, what does not work without them, and how to install them. Always
-//! succeeds, because a missing tool is a valid answer.
+//! succeeds, because a missing tool is a valid answer; a server that cannot be used is one as well.
 
 use anstyle::{AnsiColor, Style};
 
 use super::CommandResult;
+use crate::cli::args::DoctorArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_ops::doctor::{Finding, Presence, diagnose};
+use kforge_ops::remote_server::{Server, Trial};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// Runs the command.
-pub fn run(context: &Context) -> CommandResult {
+pub fn run(context: &Context, args: &DoctorArgs) -> CommandResult {
+    if args.remote {
+        match context.session.remote_server() {
+            Ok(server) => context.console.out_fitted(&described(&server)),
+            Err(why) => context.console.out_fitted(&format!("{OPEN}   missing{OPEN:#} {why}\n")),
+        }
+        return Ok(Exit::Done);
+    }
     let diagnosis = diagnose(&context.session);
     for (at, finding) in diagnosis.findings.iter().enumerate() {
         context.console.out_fitted(&text(finding));
@@ -45,6 +54,45 @@ fn text(finding: &Finding) -> String {
             format!("{OPEN}   missing{OPEN:#} {what}: {why}\n{}{}", dim(cost), dim(&mend))
         }
     }
+}
+
+/// What a server can do, a line for each.
+fn described(server: &Server) -> String {
+    let (announced, used) = &server.functions;
+    let yes = |is: bool, yes: &str, no: &str| if is { yes.to_string() } else { no.to_string() };
+    let range = |(least, most): &(i32, i32)| format!("{least} to {most}");
+    let priorities = match server.priorities.is_empty() {
+        true => "none".to_string(),
+        false => server.priorities.iter().map(range).collect::<Vec<_>>().join(", "),
+    };
+    let properties = server.properties.iter().map(|(name, value)| format!("{name}={value}"));
+    let properties = properties.collect::<Vec<_>>().join(", ");
+    let names = server.properties.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
+    let mut lines = vec![
+        ("server", server.url.clone()),
+        ("digests", format!("{}; kforge uses {used}", announced.join(", "))),
+        ("batches", format!("{} bytes", server.batch)),
+        ("contents", server.largest.map_or("no limit announced".to_string(), |most| format!("up to {most} bytes"))),
+        ("compression", yes(server.has_zstd, "zstd", "none")),
+        ("results", yes(server.stores_results, "stored and read", "read; the server announces that it stores none")),
+        ("execution", yes(server.executes, "yes", "no: steps run on this machine")),
+    ];
+    if let Some(trial) = &server.trial {
+        let trial = match trial {
+            Trial::Executed(took) => format!("a worker executed it in {} ms", took.as_millis()),
+            Trial::NotExecuted(why) => format!("not executed: {why}"),
+        };
+        let kept =
+            server.kept.iter().map(|tool| format!("steps of `{}`: its path names your home directory", tool.display()));
+        lines.extend(kept.map(|kept| ("stay here", kept)));
+        lines.extend([
+            ("priorities", priorities),
+            ("properties", yes(properties.is_empty(), "none", &properties)),
+            ("to register", yes(names.is_empty(), "nothing", &format!("{names} (the operator registers these names)"))),
+            ("trial step", trial),
+        ]);
+    }
+    lines.into_iter().map(|(name, what)| format!("{GOOD}{name:>12}{GOOD:#} {what}\n")).collect()
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Clean(args) => clean::run(context, &args),
         Command::Fetch(args) => toolchain::fetch(context, &args),
         Command::Update(args) => update::run(context, &args),
-        Command::Doctor => doctor::run(context),
+        Command::Doctor(args) => doctor::run(context, &args),
         Command::Toolchain(command) => toolchain::run(context, &command),
         Command::Cache(command) => cache::run(context, &command),
         Command::Package(args) => package::run(context, &args),

@@ -2,15 +2,18 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use kforge_foundation::config::{Environment, Settings};
+use kforge_harness::elsewhere::Difference;
 use kforge_harness::message::Places;
+use kforge_ops::elsewhere::StepFile;
 use kforge_ops::session::devices::Devices;
 use kforge_ops::session::tools::read_by;
-use kforge_worker::{OnceLimits, Parts, worker_main};
+use kforge_types::record::Spec;
+use kforge_worker::{Finders, OnceLimits, Parts, Ready, worker_main};
 
 /// Runs a worker with the words after `worker`.
 pub fn run(words: &[OsString]) -> ExitCode {
@@ -34,14 +37,33 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let devices = Devices::find(&environment, Path::new("/proc/self/exe"), &settings).unwrap_or_default().tools;
         Places { tools: cxx.into_iter().chain(python).chain(devices).collect(), read, scratch: None }
     };
-    let run = Duration::from_secs(settings().number("build.time-limit"));
-    let required = words.first().is_none_or(|word| word != "--once") || settings().flag("sandbox.required");
+    let is_once = words.first().is_some_and(|word| word == "--once");
+    let is_described = words.iter().any(|word| word == "--places");
+    let allow_unconfined = is_once && !is_described && !settings().flag("sandbox.required");
     let limits = OnceLimits {
         time: Duration::from_secs(600),
-        run,
+        run: Duration::from_secs(if is_once && !is_described { settings().number("build.time-limit") } else { 0 }),
         memory: 8 << 30,
         compiler_memory: 8 << 30,
-        allow_unconfined: !required,
+        allow_unconfined,
     };
-    worker_main(words, &parts, places, limits)
+    // Files are no word of the machine here: above the folder of a step and in a shared home folder, anyone may write them.
+    let requires_sandbox = Settings::of_variables(&environment).flag("sandbox.required");
+    let home = environment.get("KFORGE_HOME").map(PathBuf::from);
+    let described = |file: &Path, spec: &Spec, input: &Path| {
+        let missing = |why: String| vec![Difference::Missing { input: "places".into(), why }];
+        let bytes = std::fs::read(file).map_err(|e| missing(e.to_string()))?;
+        let file: StepFile = serde_json::from_slice(&bytes).map_err(|e| missing(e.to_string()))?;
+        let limits = file.limits;
+        let places = file.places(spec, input, home.as_deref())?;
+        let limits = OnceLimits {
+            time: Duration::from_secs(limits.time_s),
+            run: Duration::from_secs(limits.run_s),
+            memory: limits.memory,
+            compiler_memory: limits.compiler_memory,
+            allow_unconfined: !requires_sandbox,
+        };
+        Ok(Ready { places, limits })
+    };
+    worker_main(words, &parts, &Finders { search: &places, limits, described: &described })
 }

@@ -88,6 +88,27 @@ fn a_step_that_cannot_run_here_is_answered_and_without_an_answer_it_is_unavailab
 }
 
 #[test]
+fn what_another_machine_executed_is_no_result_of_this_one() {
+    let world = World { remote: Some(FakeRemote::default()), ..World::default() };
+    let mut plan = kernels(&world, 2);
+    plan[1].params = serde_json::json!({ "elsewhere": true });
+    plan[5].params = serde_json::json!({ "elsewhere": true, "forget": true });
+    let (outcome, events) = world.build_telling(&plan);
+    let of = |id: &str| finished(&events).into_iter().find(|step| &*step.id == id).unwrap();
+    assert_eq!((of("c0").cache, of("c0").outcome.clone()), (CacheOrigin::Remote, Outcome::Executed));
+    assert_eq!(of("i0").cache, CacheOrigin::None);
+    let key = |id: &str| outcome.step(id).unwrap().key.unwrap();
+    let (here, there) = (world.cache.rows.lock().unwrap(), world.remote.as_ref().unwrap().rows.lock().unwrap());
+    assert!(!here.contains_key(&key("c0")) && here.contains_key(&key("i0")));
+    // The remote cache gets it all the same, if it may be remembered.
+    assert!(there.contains_key(&key("c0")) && !there.contains_key(&key("c1")));
+    assert!(outcome.step("c0").unwrap().tag.is_none());
+    // The time of a result is that of the step, not of the wait for it.
+    let took = |id: &str| outcome.step(id).unwrap().result.as_ref().unwrap().duration_ms;
+    assert!(took("c0") == 90_000 && took("i0") < 60_000, "{} {}", took("c0"), took("i0"));
+}
+
+#[test]
 fn steps_with_the_same_key_share_one_question() {
     let world = elsewhere(1);
     let mut plan = kernels(&world, 1);

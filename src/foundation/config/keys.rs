@@ -126,21 +126,55 @@ pub const KEYS: &[Key] = &[
         "program that gives headers for the remote cache, as credential helpers of Bazel do; not from a repository's configuration",
     ),
     users_with(
+        "remote.execute",
+        Kind::Bool,
+        "false",
+        "execute steps that need no device on the workers of the server `remote.url`; not from a repository's configuration",
+    ),
+    users_with(
         "remote.holdout",
         Kind::Bool,
         "false",
-        "also read and store results for holdout shapes, which everybody who may read the remote cache can then see; not from a repository's configuration",
+        "also read, store and execute remotely what is for holdout shapes, which everybody who may read the remote cache can then see; not from a repository's configuration",
     ),
     users(
         "remote.instance-name",
         Kind::Text,
         "instance at the remote cache, for servers that have several; not from a repository's configuration",
     ),
+    users(
+        "remote.jobs",
+        Kind::Integer,
+        "how many steps run at once if steps are executed remotely; by default as many as without; not from a repository's configuration",
+    ),
     users_with(
         "remote.mode",
         Kind::Text,
         "read",
         "off, read or read-write: whether results are read from the remote cache and stored there; not from a repository's configuration",
+    ),
+    users(
+        "remote.program",
+        Kind::Text,
+        "path of this kforge on the workers of `remote.execute`; by default the program is sent with the steps; not from a repository's configuration",
+    ),
+    users_with(
+        "remote.properties",
+        Kind::Text,
+        "OSFamily=linux,ISA=x86-64",
+        "platform properties of the workers of `remote.execute`: `NAME=VALUE`, separated by commas; {toolchain}, {runtime} and {processor} in a value stand for digests; not from a repository's configuration",
+    ),
+    users_with(
+        "remote.queue-limit",
+        Kind::Span,
+        "60s",
+        "how long a step waits for a worker of `remote.execute` before it runs here; not from a repository's configuration",
+    ),
+    users_with(
+        "remote.recheck",
+        Kind::Text,
+        "0",
+        "per cent of the remote cache's results that are computed again here and compared: `1` or `0.5`; not from a repository's configuration",
     ),
     users_with(
         "remote.timeout",
@@ -202,6 +236,7 @@ impl Key {
     /// Why `text` is not a valid value of this setting. None if the value is valid.
     pub fn refuse(&self, text: &str) -> Option<String> {
         let fine = match self.kind {
+            Kind::Integer if self.name == "remote.jobs" => text.parse::<u32>().is_ok_and(|jobs| jobs > 0),
             Kind::Integer => text.parse::<i64>().is_ok(),
             Kind::Bool => matches!(text, "true" | "false"),
             Kind::Size => parse_size(text).is_some(),
@@ -210,12 +245,15 @@ impl Key {
             Kind::Text => match self.name {
                 "term.color" | "term.progress" => matches!(text, "auto" | "always" | "never"),
                 "remote.mode" => matches!(text, "off" | "read" | "read-write"),
+                "remote.properties" => properties(text).is_some(),
+                "remote.recheck" => parse_percent(text).is_some(),
                 "remote.url" => text.parse::<ServerUrl>().is_ok(),
                 "agents.keys" => text.split(',').all(|pair| pair.trim().split_once('=').is_some_and(is_permission)),
                 _ => true,
             },
         };
         let expected = match self.kind {
+            Kind::Integer if self.name == "remote.jobs" => "a whole number above zero",
             Kind::Integer => "a whole number",
             Kind::Bool => "`true` or `false`",
             Kind::Size => "a size such as `20GiB`",
@@ -223,6 +261,8 @@ impl Key {
             Kind::Path => "a path",
             Kind::Text if self.name == "agents.keys" => "`VARIABLE=HOST`, separated by commas",
             Kind::Text if self.name == "remote.mode" => "`off`, `read` or `read-write`",
+            Kind::Text if self.name == "remote.properties" => "`NAME=VALUE`, separated by commas",
+            Kind::Text if self.name == "remote.recheck" => "a part in per cent such as `1` or `0.5`",
             Kind::Text if self.name == "remote.url" => "`grpcs://HOST:PORT`, or `grpc://HOST:PORT` without encryption",
             Kind::Text => "`auto`, `always` or `never`",
         };
@@ -234,6 +274,28 @@ impl Key {
 fn is_permission((variable, host): (&str, &str)) -> bool {
     let plain = |text: &str| !text.is_empty() && !text.contains(['=', '/', '@']) && !text.contains(char::is_whitespace);
     plain(variable) && plain(host)
+}
+
+/// The platform properties in a text such as `OSFamily=linux,ISA=x86-64`, in their order.
+pub fn properties(text: &str) -> Option<Vec<(String, String)>> {
+    let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    let mut all: Vec<(String, String)> = pairs
+        .map(|pair| pair.split_once('=').map(|(name, value)| (name.trim().to_string(), value.trim().to_string())))
+        .collect::<Option<_>>()?;
+    all.sort();
+    all.iter().all(|(name, value)| !name.is_empty() && !value.is_empty()).then_some(all)
+}
+
+/// The hundredths of a per cent in a text such as `1` or `0.5`.
+pub fn parse_percent(text: &str) -> Option<u32> {
+    let text = text.trim_end_matches('%');
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !is_number(whole) || !is_number(part) || part.len() > 2 {
+        return None;
+    }
+    let hundredths = whole.parse::<u32>().ok()?.checked_mul(100)? + format!("{part:0<2}").parse::<u32>().ok()?;
+    (hundredths <= 10_000).then_some(hundredths)
 }
 
 /// The number of bytes in a size such as `20GiB`, `512 MiB` or `1000`.
@@ -270,6 +332,8 @@ mod tests {
     #[test]
     fn every_default_is_a_value_and_names_are_sorted() {
         assert!(KEYS.is_sorted_by_key(|k| k.name));
+        // A repository decides neither who gets its sources nor whose results count.
+        assert!(KEYS.iter().filter(|k| k.name.starts_with("remote.")).all(|k| k.is_users));
         for key in KEYS.iter().filter(|k| !k.default.is_empty()) {
             assert_eq!(key.refuse(key.default), None);
         }
@@ -284,6 +348,26 @@ mod tests {
         for text in ["", "A", "A=", "=host", "A=https://host", "A=host,", "A=a b", "A=b=c"] {
             assert!(keys.refuse(text).is_some_and(|why| why.contains("VARIABLE=HOST")), "{text}");
         }
+    }
+
+    #[test]
+    fn properties_are_sorted_pairs_and_percentages_have_two_digits() {
+        let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+        assert_eq!(properties("b=2, a=1=x,"), Some(vec![pair("a", "1=x"), pair("b", "2")]));
+        assert_eq!(
+            (properties(""), properties("a"), properties("a="), properties("=1")),
+            (Some(vec![]), None, None, None)
+        );
+        let texts = ["1", "0.5", "12.25%", "100", "100.01", "-1", "", ".5", "1.234"];
+        let read = [Some(100), Some(50), Some(1225), Some(10_000), None, None, None, None, None];
+        assert_eq!(texts.map(parse_percent), read);
+    }
+
+    #[test]
+    fn only_jobs_of_this_machine_can_be_counted_from_its_cores() {
+        let refused = |name: &str, text: &str| find(name).unwrap().refuse(text).is_some();
+        assert!(!refused("build.jobs", "-2") && !refused("remote.jobs", "64"));
+        assert!(["-2", "0", "many", "99999999999"].iter().all(|text| refused("remote.jobs", text)));
     }
 
     #[test]

@@ -99,6 +99,19 @@ impl Settings {
         (settings, diagnostics)
     }
 
+    /// The settings of variables only; a value that is invalid counts as not stated. Reads no file.
+    pub fn of_variables(environment: &Environment) -> Self {
+        let values = KEYS.iter().map(|k| (k.name, Value { text: k.default.into(), origin: Origin::Default })).collect();
+        let (home, witness) = (PathBuf::new(), Witness::default());
+        let mut settings = Settings { values, alias: BTreeMap::new(), home, machine_key: None, witness };
+        for key in KEYS {
+            if let Some(text) = environment.get(&key.variable()) {
+                settings.set(key, text, Origin::Variable(key.variable()), Path::new(""), &mut Vec::new());
+            }
+        }
+        settings
+    }
+
     fn set(&mut self, key: &'static Key, text: &str, origin: Origin, base: &Path, diagnostics: &mut Vec<Diagnostic>) {
         if let Some(why) = key.refuse(text) {
             diagnostics.push(Diagnostic::error("config.value", why).note(format!("from {origin}")));

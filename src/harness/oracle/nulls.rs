@@ -123,6 +123,7 @@ mod tests {
             nulls: true,
             compare: [("y".to_string(), compare)].into(),
             count_beyond: count_beyond.iter().map(|(name, atol)| (name.to_string(), tolerance(*atol))).collect(),
+            holdout: false,
         };
         let values = |name: &str, values: [f64; 3]| (name.to_string(), Values::Float(values.to_vec()));
         let x = values("x", [3.0, 1.0, 2.0]);

@@ -166,14 +166,15 @@ impl Session {
         documents.extend(committed.contents);
         documents.extend(gathered.texts);
         documents.extend(planned.documents);
-        let remote = self.build_remote(opened, asked.evidence.refuses_claims());
+        let machine_key = self.machine_key(asked.write);
+        let sample = machine_key.clone();
+        let remote = self.build_remote(opened, asked.evidence.refuses_claims(), self.local_jobs(asked)?, sample)?;
         let store = remote.behind(opened.store.clone());
         let leaves = Arc::new(Leaves::new(store, gathered.files, documents));
         let blobs: Arc<dyn Blobs> = leaves.clone();
-        let machine_key = self.machine_key(asked.write);
         let authentication = Authentication::new(machine_key.clone(), asked.evidence.refuses_claims());
         Ok(Ready {
-            options: self.build_options(asked, &locks, machine_key.clone())?,
+            options: self.build_options(asked, &locks, machine_key.clone(), &remote)?,
             pool: Arc::new(self.pool(opened)?),
             observed,
             graph: planned.graph,

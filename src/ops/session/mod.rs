@@ -25,6 +25,8 @@ pub mod outdated;
 pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod remote;
+#[cfg(feature = "remote")]
+pub(crate) mod remote_workers;
 pub mod request;
 pub mod rounds;
 pub(crate) mod sources;

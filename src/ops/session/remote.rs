@@ -7,14 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::open::{Opened, Session};
+use crate::Error;
 #[cfg(feature = "remote")]
 use crate::event::Event;
 use crate::event::Warning;
+use kforge_engine::machine_key::MachineKey;
 use kforge_engine::{Blobs, RemoteCache};
 #[cfg(feature = "remote")]
 use kforge_foundation::config::ServerUrl;
+use kforge_foundation::config::keys;
 #[cfg(feature = "remote")]
-use kforge_remote::{Access, Remote, RemoteBlobs, RemoteError, RemoteOptions, Tls};
+use kforge_remote::{Access, Program, Remote, RemoteBlobs, RemoteError, RemoteOptions, Sampled, Tls};
 
 /// What is known of the remote cache that the settings name.
 pub(crate) enum RemoteState {
@@ -25,31 +28,65 @@ pub(crate) enum RemoteState {
     Fails(String),
 }
 
+/// The sample of results that are computed again: the key from which it follows, and its part in hundredths of a per cent.
+type Sample = (Arc<MachineKey>, u32);
+
 /// The remote cache of a build, or none.
 #[derive(Clone, Default)]
 pub struct BuildRemote {
     #[cfg(feature = "remote")]
     remote: Option<Arc<Remote>>,
+    /// How steps are executed remotely, if they are.
+    #[cfg(feature = "remote")]
+    pub(super) execution: Option<Arc<ExecutionSettings>>,
+}
+
+/// How steps are executed remotely.
+#[cfg(feature = "remote")]
+pub(crate) struct ExecutionSettings {
+    pub(crate) program: Program,
+    /// The properties of workers, with words in braces.
+    pub(crate) properties: Vec<(String, String)>,
+    pub(crate) queue_limit: Duration,
+    /// How many steps run on this machine at once.
+    pub(super) local_jobs: usize,
 }
 
 impl Session {
     /// The remote cache that the settings name. None if the network is not to be used, or if results that another machine computed do not count.
-    pub(super) fn build_remote(&self, opened: &Opened, refuses_claims: bool) -> BuildRemote {
-        let Some(url) = self.settings.word("remote.url") else { return BuildRemote::default() };
+    /// `local_jobs` steps run on this machine at once. The sample of results that are computed again follows from the key of this machine, if it has one.
+    ///
+    /// # Errors
+    /// The system gives no random bytes for a sample.
+    pub(super) fn build_remote(
+        &self,
+        opened: &Opened,
+        refuses_claims: bool,
+        local_jobs: usize,
+        machine_key: Option<Arc<MachineKey>>,
+    ) -> Result<BuildRemote, Error> {
+        let Some(url) = self.settings.word("remote.url") else { return Ok(BuildRemote::default()) };
         if self.offline() || refuses_claims || self.settings.word("remote.mode") == Some("off") {
-            return BuildRemote::default();
+            return Ok(BuildRemote::default());
         }
-        self.started(opened, url)
+        // The table of settings refuses other texts.
+        let part = self.settings.word("remote.recheck").and_then(keys::parse_percent).unwrap_or(0);
+        let sample = match (part, machine_key) {
+            (0, _) => None,
+            (_, Some(key)) => Some((key, part)),
+            (_, None) => Some((Arc::new(MachineKey::random()?), part)),
+        };
+        Ok(self.started(opened, url, local_jobs, sample))
     }
 
     #[cfg(not(feature = "remote"))]
-    fn started(&self, _: &Opened, url: &str) -> BuildRemote {
+    fn started(&self, _: &Opened, url: &str, _: usize, _: Option<Sample>) -> BuildRemote {
         self.reporter.warn(Warning::NoRemoteFeature(url.to_string()));
         BuildRemote::default()
     }
 
     #[cfg(feature = "remote")]
-    fn started(&self, opened: &Opened, url: &str) -> BuildRemote {
+    fn started(&self, opened: &Opened, url: &str, local_jobs: usize, sample: Option<Sample>) -> BuildRemote {
         // The table of settings refuses other texts.
         let Ok(url) = url.parse::<ServerUrl>() else { return BuildRemote::default() };
         let shown = url.to_string();
@@ -67,13 +104,32 @@ impl Session {
             private: folders.into_iter().chain(home).filter(|path| path.len() > 1).collect(),
             interrupted: self.interrupted.clone(),
             report: Box::new(warn),
+            recheck: sample.map(|(key, part)| -> Sampled { Box::new(move |step| key.samples(step, part)) }),
         };
+        let execution = self.settings.flag("remote.execute").then(|| Arc::new(self.execution(local_jobs)));
         match Remote::start(options, opened.store.clone()) {
-            Ok(remote) => BuildRemote { remote: Some(Arc::new(remote)) },
+            Ok(remote) => BuildRemote { remote: Some(Arc::new(remote)), execution },
             Err(e) => {
                 self.reporter.warn(Warning::Remote { url: shown, why: e.to_string() });
                 BuildRemote::default()
             }
+        }
+    }
+
+    /// How the settings say to execute steps remotely.
+    #[cfg(feature = "remote")]
+    pub(crate) fn execution(&self, local_jobs: usize) -> ExecutionSettings {
+        let sent = || Program::Sent(self.worker.program().to_path_buf());
+        ExecutionSettings {
+            program: self
+                .settings
+                .word("remote.program")
+                .map_or_else(sent, |path| Program::Installed(path.to_string())),
+            // The table of settings refuses other texts.
+            properties: keys::properties(self.settings.word("remote.properties").unwrap_or_default())
+                .unwrap_or_default(),
+            queue_limit: Duration::from_secs(self.settings.number("remote.queue-limit").max(1)),
+            local_jobs,
         }
     }
 
@@ -112,7 +168,7 @@ impl Session {
 
     /// How the settings say to reach the server.
     #[cfg(feature = "remote")]
-    fn remote_access(&self, url: ServerUrl) -> Access {
+    pub(crate) fn remote_access(&self, url: ServerUrl) -> Access {
         let path = |name: &str| -> Option<PathBuf> { self.settings.path(name) };
         Access {
             url,
@@ -140,6 +196,16 @@ impl BuildRemote {
         }
     }
 
+    /// Whether steps of this build go to workers of the server.
+    pub(super) fn executes(&self) -> bool {
+        self.executing().is_some()
+    }
+
+    /// The server that executes steps, and how.
+    pub(super) fn executing(&self) -> Option<(&Remote, &ExecutionSettings)> {
+        Some((self.remote.as_deref()?, self.execution.as_deref()?))
+    }
+
     /// The cache for the engine.
     pub(super) fn cache(&self) -> Option<&dyn RemoteCache> {
         self.remote.as_deref().map(|remote| remote as &dyn RemoteCache)
@@ -159,6 +225,11 @@ impl BuildRemote {
     /// The store.
     pub(super) fn behind(&self, store: Arc<dyn Blobs>) -> Arc<dyn Blobs> {
         store
+    }
+
+    /// No.
+    pub(super) fn executes(&self) -> bool {
+        false
     }
 
     /// None.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use super::needs::needs_cuda;
+use crate::elsewhere::{Described, Origin, StepFile, StepLimits, described};
 use crate::event::{Blocked, Event, Reporter};
 use kforge_cuda::shim_headers;
 use kforge_engine::journal::Journal;
@@ -16,11 +17,12 @@ use kforge_project::toolchain::torch::{TorchSet, TorchWheels};
 use kforge_project::toolchain::{self, Cuda, Group, Pip, Python, cxx, processor, python};
 use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model::{Arch, Package, TorchSpec};
+use kforge_types::record::Spec;
 use kforge_types::record::params::{Compiler, Toolchain};
 use kforge_types::record::spec::Tree;
 
 /// System headers that sources may reach, surveyed with the compiler.
-const PRELUDE: &str = include_str!("prelude.h");
+pub(crate) const PRELUDE: &str = include_str!("prelude.h");
 
 /// The release of Triton for packages without `toolchain.triton`.
 pub const DEFAULT_TRITON: &str = "3.9";
@@ -86,6 +88,10 @@ pub enum MissingTools {
 pub struct Tools {
     documents: BTreeMap<Digest, Vec<u8>>,
     behind: HashMap<Digest, Behind>,
+    /// How those toolchains are found that another machine can find as well.
+    origins: HashMap<Digest, Origin>,
+    cxx: Option<Arc<cxx::CachedSurvey>>,
+    python: Option<PathBuf>,
     /// The trees of the headers of the emulator and of the shim.
     headers: Option<(Digest, Digest)>,
     /// The files and folders that the C++ compiler reads.
@@ -199,6 +205,9 @@ impl Tools {
         Tools {
             documents: BTreeMap::new(),
             behind: HashMap::new(),
+            origins: HashMap::new(),
+            cxx: None,
+            python: None,
             headers: None,
             read: vec![],
             toolchains: toolchains.to_path_buf(),
@@ -238,6 +247,34 @@ impl Tools {
         digest
     }
 
+    /// A toolchain that another machine can find as well.
+    fn found_from(&mut self, origin: Origin, toolchain: &Toolchain, behind: Behind) -> Digest {
+        let digest = self.toolchain(toolchain, behind);
+        self.origins.insert(digest, origin);
+        digest
+    }
+
+    /// What another machine needs to find the tools of a step; none if only this machine finds them.
+    pub fn step_file(&self, spec: &Spec, limits: StepLimits) -> Option<StepFile> {
+        let mut file = StepFile { cxx: None, python: None, toolchains: BTreeMap::new(), limits };
+        for (name, input) in &spec.inputs {
+            let (Some(digest), Some(described)) = (&input.digest, described(name)) else { continue };
+            let mut needs_cxx = described == Described::Runtime;
+            if described == Described::Toolchain {
+                let origin = self.origins.get(digest)?.clone();
+                needs_cxx = origin.has_cxx();
+                if origin == Origin::Python {
+                    file.python = Some(self.python.clone()?);
+                }
+                file.toolchains.insert(*digest, origin);
+            }
+            if needs_cxx && file.cxx.is_none() {
+                file.cxx = Some(self.cxx.as_deref()?.clone());
+            }
+        }
+        Some(file)
+    }
+
     /// The toolchains of a package. `with_cub` says whether a kernel of it for `cpu` includes cub, and `digest` computes the digest of a file.
     pub fn of_package(
         &mut self,
@@ -257,6 +294,8 @@ impl Tools {
         };
         self.headers = Some((emulator, shim));
         self.read.clone_from(&host.read);
+        self.cxx.clone_from(&host.survey);
+        self.python = host.interpreter.as_ref().map(|python| python.asked.clone());
         let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu) && needs_cuda(package);
         let none = || Err(NoCuda::NoTarget);
         let for_cub = if with_cub { cuda(package) } else { none() };
@@ -268,13 +307,15 @@ impl Tools {
             let group = if compiler == Compiler::Nvcc { Group::Nvcc } else { Group::Compile };
             // nvcc preprocesses with the host's compiler.
             let beside = cxx_of_host.map(|(_, places)| places.clone()).unwrap_or_default();
-            Ok(self.toolchain(&found, Behind::Cuda(cuda, group, beside)))
+            let origin = Origin::CudaCompiler(cuda.clone(), compiler);
+            Ok(self.found_from(origin, &found, Behind::Cuda(cuda, group, beside)))
         };
         let (auto, nvrtc, nvcc) = (compiler(Compiler::Auto), compiler(Compiler::Nvrtc), compiler(Compiler::Nvcc));
         let mut group = |group: Group| -> Result<Digest, String> {
             let cuda = cuda.clone().map_err(|why| why.cause())?;
             let found = cuda.fingerprint(group, digest).map_err(|e| e.to_string())?;
-            Ok(self.toolchain(&found, Behind::Cuda(cuda, group, BTreeMap::new())))
+            let origin = Origin::Cuda(cuda.clone(), group);
+            Ok(self.found_from(origin, &found, Behind::Cuda(cuda, group, BTreeMap::new())))
         };
         let disassembler = group(Group::Disassemble);
         // An installed CUDA may lack what no target asks for, and reading it takes time.
@@ -287,7 +328,7 @@ impl Tools {
             let mut found = cuda.fingerprint(Group::Cub, digest).map_err(|e| e.to_string())?;
             found.tools.extend(host.tools);
             found.headers.extend(host.headers);
-            Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Cub, places)))
+            Ok(self.found_from(Origin::Cub(cuda.clone()), &found, Behind::Cuda(cuda, Group::Cub, places)))
         });
         let wheel = triton(package).map_err(|why| why.cause()).and_then(|wheels| host.wheel(&wheels));
         let with_triton = wheel.clone().and_then(|(wheel, python)| {
@@ -332,12 +373,11 @@ impl Tools {
             },
             Err(why) => (Tool::Missing(why.clone()), Tool::Missing(why)),
         };
-        let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
-            let found = found.clone().map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));
-            found.into()
+        let mut of_host = |found: &Found, origin: Origin| -> Tool {
+            found.clone().map(|(found, places)| self.found_from(origin, &found, Behind::Here(places))).into()
         };
         Toolchains {
-            cxx: of_host(&host.cxx),
+            cxx: of_host(&host.cxx, Origin::Cxx),
             cub: Tool::from(cub),
             auto: auto.into(),
             nvrtc: nvrtc.into(),
@@ -347,7 +387,7 @@ impl Tools {
             triton_interpreter: triton_interpreter.into(),
             triton_disassembler: triton_disassembler.into(),
             fatbinary: fatbinary.into(),
-            python: of_host(&host.python),
+            python: of_host(&host.python, Origin::Python),
             torch,
             torch_cuda,
             runtime: Tool::from(
@@ -557,6 +597,8 @@ pub struct Host {
     cxx: Found,
     /// Python with numpy.
     python: Found,
+    /// The parts of that compiler.
+    survey: Option<Arc<cxx::CachedSurvey>>,
     /// The same Python, as it describes itself.
     interpreter: Option<Python>,
     /// The PyTorch that this Python imports; none if no package asks for it.
@@ -584,9 +626,9 @@ impl Host {
     ) -> Self {
         let mut witness = Witness::default();
         let mut too_old = None;
-        let (cxx, read, runtime, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
-            Ok((mut found, steady)) => {
-                witness.absent = std::mem::take(&mut found.survey.absent).into_iter().collect();
+        let (cxx, read, runtime, survey, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
+            Ok((found, steady)) => {
+                witness.absent = found.survey.absent.iter().cloned().collect();
                 // The loader's configuration.
                 Self::LOADER.iter().map(Path::new).for_each(|p| witness.saw(p, p.exists()));
                 let runtime = found.survey.loaded(digest).map_err(|e| format!("could not read the C library: {e}"));
@@ -595,13 +637,13 @@ impl Host {
                     runtime
                 });
                 let read = found.survey.folders();
-                let places = [("c++".to_string(), found.survey.compiler.path)].into();
-                (Ok((found.fingerprint, places)), read, runtime, steady)
+                let places = [("c++".to_string(), found.survey.compiler.path.clone())].into();
+                (Ok((found.fingerprint.clone(), places)), read, runtime, Some(Arc::new(found)), steady)
             }
             Err(error) => {
                 let why = error.to_string();
                 too_old = Some(error).filter(|error| matches!(error, toolchain::Error::TooOld { .. }));
-                (Err(why.clone()), vec![], Err(why), false)
+                (Err(why.clone()), vec![], Err(why), None, false)
             }
         };
         let mut witnessed = steady;
@@ -634,7 +676,7 @@ impl Host {
             Some(python) => host_torch(python, journal, digest),
             None => Err(format!("PyTorch needs Python: {}", python.as_ref().err().map_or("", String::as_str))),
         });
-        Host { cxx, python, interpreter, torch, read, runtime, too_old, witness: witnessed.then_some(witness) }
+        Host { cxx, python, survey, interpreter, torch, read, runtime, too_old, witness: witnessed.then_some(witness) }
     }
 
     /// The wheel of Triton that the Python of this machine can import, and that Python.
@@ -710,7 +752,7 @@ fn remember(journal: &Journal, name: &str, before: Option<Vec<u8>>, now: &impl s
 }
 
 /// Whether a tool is a script, which may choose another tool later.
-fn is_script(path: &Path) -> bool {
+pub(crate) fn is_script(path: &Path) -> bool {
     let mut head = [0; 2];
     let read = std::fs::File::open(path).and_then(|mut f| io::Read::read_exact(&mut f, &mut head));
     read.is_err() || head == *b"#!"

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::tools::Tools;
+#[cfg(feature = "remote")]
+use crate::elsewhere::StepLimits;
 use crate::event::Reporter;
 use kforge_engine::{Execution, Job, RunError};
 use kforge_harness::execute::{WarmUp, WorkerExecutor};
@@ -45,8 +47,15 @@ pub(crate) struct Workers<'a> {
 }
 
 impl Workers<'_> {
+    /// The limits of a step that another machine executes.
+    #[cfg(feature = "remote")]
+    pub(super) fn step_limits(&self, time_s: u64) -> StepLimits {
+        let (run_s, memory, compiler_memory) = (self.run_limit_s, self.memory_limit, self.compiler_memory);
+        StepLimits { time_s, run_s, memory, compiler_memory }
+    }
+
     /// Starts a runner at a device that can run what this step compiles, if it is the first such step.
-    fn warm_up(&self, job: &Job<'_>) {
+    pub(super) fn warm_up(&self, job: &Job<'_>) {
         let arch = job.spec.params.get("arch").and_then(|arch| arch.as_str());
         let Some(arch) = arch.filter(|_| job.spec.kind == StepKind::Compile) else { return };
         let resolved = self.devices.resolve(arch, None);

@@ -11,7 +11,7 @@ use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_numerics::measure::calibrate;
 use kforge_numerics::reference::{self, cost, fresh, generate};
 use kforge_types::model::{
-    Arch, Compare, Language, Operator, Precision, Problem, Reference, Shape, Tensor, Tolerance, TypeChoice,
+    Arch, Compare, Language, Operator, Precision, Problem, Reference, Shape, ShapeRole, Tensor, Tolerance, TypeChoice,
 };
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{CalibrateCase, CalibrateParams, OracleParams, Trial};
@@ -196,6 +196,7 @@ impl Planner<'_> {
                         nulls,
                         compare: compare.clone(),
                         count_beyond: if nulls { count_beyond(&tolerance) } else { BTreeMap::new() },
+                        holdout: shape.role == ShapeRole::Holdout,
                     };
                     let name = self.input.packages[package].package.name.clone();
                     let labels = Labels {

@@ -33,7 +33,7 @@ fn registered(code: EngineCode) -> fn(&Job<'_>) -> Result<Execution, RunError> {
     }
 }
 
-/// Runs a step outside the engine's process: in the worker pool, or one day on another machine.
+/// Runs a step outside the engine's process: in the worker pool, or on another machine.
 pub trait RemoteExecutor: Send + Sync {
     /// Runs the step and returns when the step and everything that it started has ended.
     fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError>;

@@ -20,11 +20,23 @@ const HEAD: u64 = 1 << 16;
 /// # Errors
 /// The program cannot be read, or its loader cannot be run.
 pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, Error> {
+    libraries_with(program, &[])
+}
+
+/// Like [`libraries`] for a program that also needs libraries of these names.
+///
+/// # Errors
+/// Like [`libraries`].
+pub(super) fn libraries_with(program: &Path, names: &[String]) -> Result<Vec<PathBuf>, Error> {
     let mut head = Vec::new();
     let opened = std::fs::File::open(program).and_then(|file| file.take(HEAD).read_to_end(&mut head));
     opened.map_err(|source| Error::Read { path: program.to_owned(), source })?;
     let Some(loader) = interpreter(&head) else { return Ok(vec![]) };
-    let said = ask(&loader, &["--list", &program.to_string_lossy()], &compiler_environment(""), "")?;
+    let mut environment = compiler_environment("");
+    if !names.is_empty() {
+        environment.insert("LD_PRELOAD".into(), names.join(":"));
+    }
+    let said = ask(&loader, &["--list", &program.to_string_lossy()], &environment, "")?;
     Ok(listed(&said.out))
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Note, Outcome, Standing, StepKind, Verdict};
 use kforge_foundation::base::{Digest, Severity};
 
-/// Where a fresh result came from.
+/// Where a result came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheOrigin {
@@ -15,9 +15,9 @@ pub enum CacheOrigin {
     Local,
     /// The evidence index.
     Evidence,
-    /// A remote cache.
+    /// A remote cache; of a step that was executed, a worker behind it.
     Remote,
-    /// No origin: the step was executed, or has no result.
+    /// No origin: the step was executed on this machine, or has no result.
     None,
 }
 
@@ -255,7 +255,7 @@ pub struct StepFinished {
     pub outcome: Outcome,
     /// The verdict of its result, if its kind has one.
     pub verdict: Option<Verdict>,
-    /// Where a fresh result came from.
+    /// Where a result came from.
     pub cache: CacheOrigin,
     /// Its key, if all its inputs were known.
     pub key: Option<Digest>,

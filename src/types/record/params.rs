@@ -197,6 +197,9 @@ pub struct OracleParams {
     pub compare: BTreeMap<String, Compare>,
     /// Tolerances beyond which elements of null candidates are counted. Only for outputs whose tolerance declares `matched` below one.
     pub count_beyond: BTreeMap<String, Tolerance>,
+    /// Whether the shape is a holdout shape, so that its problem does not leave this machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub holdout: bool,
 }
 
 /// Digests of expected values. The values themselves are scratch data and are computed again when needed.

@@ -18,14 +18,14 @@ use super::{Blob, Compressor, Function, MESSAGE, Method, State, Stored};
 /// What is sent of a blob in one message of a stream.
 const CHUNK: usize = 256 << 10;
 
-type Answer<T> = Result<Response<T>, Status>;
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+pub(super) type Answer<T> = Result<Response<T>, Status>;
+pub(super) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[derive(Clone)]
 pub(super) struct Services(pub(super) Arc<Mutex<State>>);
 
 /// A request until it is answered.
-struct InFlight(Services);
+pub(super) struct InFlight(Services);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
@@ -75,7 +75,7 @@ fn invalid(why: &str) -> Status {
     Status::invalid_argument(why)
 }
 
-fn hash(function: Function, bytes: &[u8]) -> String {
+pub(super) fn hash(function: Function, bytes: &[u8]) -> String {
     match function {
         Function::Blake3 => blake3::hash(bytes).to_hex().to_string(),
         _ => Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -134,7 +134,7 @@ impl State {
     }
 
     /// A request without a digest function means SHA-256.
-    fn function(&self, value: i32) -> Result<Function, Status> {
+    pub(super) fn function(&self, value: i32) -> Result<Function, Status> {
         let named = match Function::try_from(value) {
             Ok(Function::Unknown) => Some(Function::Sha256),
             named => named.ok(),
@@ -204,12 +204,16 @@ impl State {
 }
 
 impl Services {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         super::lock(&self.0)
     }
 
+    fn hangs(&self, method: Method) -> bool {
+        self.state().options.hangs == Some(method)
+    }
+
     /// Counts a request and waits as long as its answer takes. Then says whether it is answered.
-    async fn admit<T>(&self, method: Method, request: &Request<T>) -> Result<InFlight, Status> {
+    pub(super) async fn admit<T>(&self, method: Method, request: &Request<T>) -> Result<InFlight, Status> {
         let (admitted, delay) = {
             let mut state = self.state();
             let limit = state.options.limit;
@@ -237,6 +241,10 @@ impl Services {
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
+        // Streams begin.
+        if self.hangs(method) && !matches!(method, Method::Read | Method::Write) {
+            std::future::pending::<()>().await;
+        }
         admitted.map_err(|(_in_flight, status)| status)
     }
 }
@@ -259,9 +267,15 @@ impl re::capabilities_server::Capabilities for Services {
             supported_batch_update_compressors: compressors,
             ..Default::default()
         };
+        let execution = re::ExecutionCapabilities {
+            exec_enabled: options.executes,
+            digest_function: cache.digest_functions.first().copied().unwrap_or_default(),
+            ..Default::default()
+        };
         let version = |minor| Some(SemVer { major: 2, minor, ..Default::default() });
         Ok(Response::new(re::ServerCapabilities {
             cache_capabilities: Some(cache),
+            execution_capabilities: Some(execution).filter(|_| options.executes),
             low_api_version: version(0),
             high_api_version: version(3),
             ..Default::default()
@@ -435,11 +449,13 @@ impl bs::byte_stream_server::ByteStream for Services {
             bytes.truncate(limit);
         }
         let chunks: Vec<_> = bytes.chunks(CHUNK).map(|chunk| Ok(bs::ReadResponse { data: chunk.to_vec() })).collect();
-        let answers = stream::iter(chunks).map(move |answer| {
+        let hangs = state.options.hangs == Some(Method::Read);
+        let answers = stream::iter(chunks).take(if hangs { 0 } else { usize::MAX }).map(move |answer| {
             let _until_the_end = &in_flight;
             answer
         });
-        Ok(Response::new(Box::pin(answers)))
+        let silence = if hangs { stream::pending().left_stream() } else { stream::empty().right_stream() };
+        Ok(Response::new(Box::pin(answers.chain(silence))))
     }
 
     async fn write(&self, request: Request<Streaming<bs::WriteRequest>>) -> Answer<bs::WriteResponse> {
@@ -447,6 +463,9 @@ impl bs::byte_stream_server::ByteStream for Services {
         let mut messages = request.into_inner();
         let mut message = messages.message().await?.ok_or_else(|| invalid("the stream is empty"))?;
         let name = message.resource_name.clone();
+        if self.hangs(Method::Write) {
+            std::future::pending::<()>().await;
+        }
         let Resource { function, digest, compressor, .. } = {
             let state = self.state();
             let resource = state.resource(&name, true)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::open::{Opened, Session, Worker};
+use super::super::remote::BuildRemote;
 use super::PlanRequest;
 use crate::Error;
 use kforge_engine::lock::Lock;
@@ -14,24 +15,33 @@ use kforge_harness::pool::{FOR_A_DEVICE, Pool};
 use kforge_types::record::{Standing, StepKind};
 
 impl Session {
+    /// How many steps run on this machine at once.
+    pub(super) fn local_jobs(&self, asked: &PlanRequest) -> Result<usize, Error> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        match asked.jobs {
+            Some(0) => Err(Error::NoJobs),
+            Some(n) if n > 0 => Ok(n as usize),
+            Some(n) => Ok(cores.saturating_sub(n.unsigned_abs() as usize).max(1)),
+            None => Ok(self.settings.jobs(cores).max(1)),
+        }
+    }
+
     pub(super) fn build_options(
         &self,
         asked: &PlanRequest,
         locks: &[Lock],
         machine_key: Option<Arc<MachineKey>>,
+        remote: &BuildRemote,
     ) -> Result<BuildOptions, Error> {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let jobs = match asked.jobs {
-            Some(0) => return Err(Error::NoJobs),
-            Some(n) if n > 0 => n as usize,
-            Some(n) => cores.saturating_sub(n.unsigned_abs() as usize).max(1),
-            None => self.settings.jobs(cores),
-        };
+        let local = self.local_jobs(asked)?;
+        // Of the steps in flight, those that have to run here wait for each other. Any of them may have to, so all count with their memory.
+        let remote = if remote.executes() { self.settings.number("remote.jobs") as usize } else { 0 };
         let remeasure = asked.remeasure.then(|| -> Chosen { Arc::new(|node| node.resources.device.is_some()) });
         Ok(BuildOptions {
             keep_going: asked.keep_going || self.settings.flag("build.keep-going"),
             capacity: Capacity {
-                cpus: jobs as u32,
+                cpus: remote.max(local) as u32,
+                pure: Some(local as u32),
                 memory_mib: super::super::memory::capacity_mib(&self.settings),
                 shared: FOR_A_DEVICE,
                 // If locks have no effect here, the steps of this build still take turns.

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::super::open::{Opened, Session};
+#[cfg(feature = "remote")]
+use super::super::remote_workers::{RemoteWorkers, Slots};
 use super::super::workers::Workers;
 use super::Ready;
 use crate::event::{Event, Warning};
@@ -40,6 +42,12 @@ impl Ready<'_> {
             compiler_memory: session.settings.number("build.compiler-memory-limit"),
             allow_unconfined: session.options.allow_unconfined || !session.settings.flag("sandbox.required"),
         };
+        #[cfg(feature = "remote")]
+        if let Some((remote, execution)) = self.remote.executing() {
+            let here = Slots::new(execution.local_jobs);
+            let workers = RemoteWorkers { local: workers, remote, execution, here };
+            return self.with_remote(session, opened, workers, with);
+        }
         self.with_remote(session, opened, workers, with)
     }
 

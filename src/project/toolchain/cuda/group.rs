@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::install::{Progress, Source, folder_of, install_wheels};
 use super::places::Installed;
 use super::{local, wheels};
@@ -10,7 +12,7 @@ use crate::workspace::lockfile::LockedWheel;
 use kforge_types::record::params::{Compiler, HOST, Toolchain};
 
 /// The part of CUDA that one kind of work needs, installed together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Group {
     /// NVRTC and the headers of runtime, crt and cccl: enough to compile device code.
     Compile,
@@ -52,7 +54,7 @@ pub enum CudaSpec {
 }
 
 /// A CUDA with known contents, installed or not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cuda {
     /// Pinned wheels.
     Wheels(Vec<LockedWheel>),

@@ -19,6 +19,9 @@ const SUB_TOOLS: [&str; 6] = ["cc1plus", "as", "ld", "collect2", "lto-wrapper", 
 /// The name of the driver that a wrapper starts.
 const DRIVER: &str = "driver";
 
+/// What the names of the tools' libraries begin with.
+const LIBRARY: &str = "lib:";
+
 /// Files that drivers read or link in; queried with `-print-file-name`.
 const RUNTIME: [&str; 13] = [
     "specs",
@@ -92,15 +95,7 @@ impl Cxx {
         self.survey_headers(&mut survey, &mut absent, prelude)?;
         survey.absent = absent.places.into_iter().collect();
         survey.runtime = self.linked_with()?.into_iter().collect();
-        let programs = survey.tools.iter().filter(|(name, _)| SUB_TOOLS.contains(&name.as_str()) || *name == "c++");
-        let mut libraries = Vec::new();
-        for (_, program) in programs {
-            libraries.extend(loader::libraries(program)?);
-        }
-        for library in libraries {
-            let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            survey.tools.insert(format!("lib:{name}"), library);
-        }
+        survey.load_tools()?;
         Ok(survey)
     }
 
@@ -195,6 +190,36 @@ impl Cxx {
 }
 
 impl Survey {
+    /// Asks the loader of this machine which libraries the tools load.
+    ///
+    /// # Errors
+    /// A tool cannot be read, or its loader cannot be run.
+    pub fn load_tools(&mut self) -> Result<(), Error> {
+        self.tools.retain(|name, _| !name.starts_with(LIBRARY));
+        let programs = self.tools.iter().filter(|(name, _)| SUB_TOOLS.contains(&name.as_str()) || *name == "c++");
+        let mut libraries = Vec::new();
+        for (_, program) in programs {
+            libraries.extend(loader::libraries(program)?);
+        }
+        for library in libraries {
+            let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            self.tools.insert(format!("{LIBRARY}{name}"), library);
+        }
+        Ok(())
+    }
+
+    /// Asks the loader of this machine which files the names of [`Self::runtime`] mean here. `program` is any program of this machine. Compiles nothing.
+    ///
+    /// # Errors
+    /// The program cannot be read, has no loader, or its loader cannot be run.
+    pub fn load_runtime(&mut self, program: &Path) -> Result<(), Error> {
+        let of = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        // A program names the loader by its path.
+        let names: Vec<String> = self.runtime.iter().filter_map(of).filter(|name| !name.starts_with("ld-")).collect();
+        self.runtime = loader::libraries_with(program, &names)?.into_iter().collect();
+        Ok(())
+    }
+
     /// Whether every path in `absent` still does not exist.
     pub fn unobstructed(&self) -> bool {
         self.absent.iter().all(|place| !place.exists())
