@@ -123,6 +123,8 @@ type Found = (Toolchain, BTreeMap<String, PathBuf>);
 /// The tools of this machine for a step.
 struct Here<'a> {
     file: StepFile,
+    /// This program, which loads what programs load that the compiler links.
+    program: &'a Path,
     /// The C++ compiler of this machine, if it was found.
     cxx: Option<CachedSurvey>,
     /// Where toolchains are installed; none if no variable names a home.
@@ -131,12 +133,18 @@ struct Here<'a> {
 }
 
 impl StepFile {
-    /// The places of the step's tools on this machine. `home` is the home that the environment names. Starts no thread, and no compiler where the
-    /// tools are the same and the compiler is no script.
+    /// The places of the step's tools on this machine. `home` is the home that the environment names, and `program` is this program. Starts no
+    /// thread, and no compiler where the tools are the same and the compiler is no script.
     ///
     /// # Errors
     /// In what this machine differs from the one that the spec states.
-    pub fn places(self, spec: &Spec, input: &Path, home: Option<&Path>) -> Result<Places, Vec<Difference>> {
+    pub fn places(
+        self,
+        spec: &Spec,
+        input: &Path,
+        home: Option<&Path>,
+        program: &Path,
+    ) -> Result<Places, Vec<Difference>> {
         let mut differences = vec![];
         if spec.implementation != implementations().of(spec.kind, &spec.params) {
             differences.push(Difference::Code);
@@ -153,7 +161,7 @@ impl StepFile {
             }
         };
         let toolchains = opened.as_ref().map(Home::toolchains);
-        let mut here = Here { file: self, cxx: None, toolchains, digest: &digest };
+        let mut here = Here { file: self, program, cxx: None, toolchains, digest: &digest };
         let mut places = Places::default();
         for (name, stated) in &spec.inputs {
             let (Some(stated), Some(described)) = (&stated.digest, described(name)) else { continue };
@@ -200,8 +208,7 @@ impl Here<'_> {
     fn runtime(&self) -> Result<Toolchain, String> {
         let cxx = self.file.cxx.as_ref().ok_or("the request says nothing of libraries")?;
         let mut survey = cxx.survey.clone();
-        let program = std::env::current_exe().map_err(|e| e.to_string())?;
-        survey.load_runtime(&program).map_err(|e| e.to_string())?;
+        survey.load_runtime(self.program).map_err(|e| e.to_string())?;
         let mut runtime = survey.loaded(self.digest).map_err(|e| e.to_string())?;
         runtime.tools.extend(processor::fingerprint().tools);
         Ok(runtime)
@@ -211,9 +218,8 @@ impl Here<'_> {
     fn cxx(&mut self) -> Result<Found, String> {
         let mut known = self.file.cxx.clone().ok_or("the request says nothing of a C++ compiler")?;
         let path = known.survey.compiler.path.clone();
-        let program = std::env::current_exe().map_err(|e| e.to_string())?;
         let is_loaded =
-            !is_script(&path) && known.survey.load_tools().is_ok() && known.survey.load_runtime(&program).is_ok();
+            !is_script(&path) && known.survey.load_tools().is_ok() && known.survey.load_runtime(self.program).is_ok();
         let recalled = cxx::recall(Some(known).filter(|_| is_loaded), Some(&path), "", PRELUDE, self.digest);
         let (found, _) = recalled.map_err(|e| e.to_string())?;
         let places = [("c++".to_string(), found.survey.compiler.path.clone())].into();

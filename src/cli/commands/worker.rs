@@ -55,7 +55,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let bytes = std::fs::read(file).map_err(|e| missing(e.to_string()))?;
         let file: StepFile = serde_json::from_slice(&bytes).map_err(|e| missing(e.to_string()))?;
         let limits = file.limits;
-        let places = file.places(spec, input, home.as_deref())?;
+        let program = std::env::current_exe().map_err(|e| missing(e.to_string()))?;
+        let places = file.places(spec, input, home.as_deref(), &program)?;
         let limits = OnceLimits {
             time: Duration::from_secs(limits.time_s),
             run: Duration::from_secs(limits.run_s),

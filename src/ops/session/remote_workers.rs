@@ -298,9 +298,9 @@ mod tests {
                 let _second = slots.take(goes_on);
                 tell.send(()).unwrap();
             });
-            assert!(told.recv_timeout(std::time::Duration::from_millis(50)).is_err());
+            assert!(told.recv_timeout(Duration::from_millis(50)).is_err());
             drop(first);
-            assert_eq!(told.recv_timeout(std::time::Duration::from_secs(60)), Ok(()));
+            assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(()));
         });
     }
 }
