@@ -303,13 +303,14 @@ fn a_trajectory_has_the_failed_confirmation_of_a_champion_in_place_of_the_pass()
 #[test]
 fn timed_attempts_have_rewards_and_returns_and_are_filtered_by_their_times() {
     let lab = lab();
+    lab.on(&machine().first("^k<64, ?4, ?true", "ns = 3600.0"));
     optimize(&lab);
     let export = |words: &[&str]| -> Vec<Value> {
         let output = lab.project.command(&[&["export", "trajectories", "--offline"], words].concat()).output().unwrap();
         String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
     let all = export(&["--discount", "0.5"]);
-    assert!(all.len() >= 2 && all.iter().all(|t| t["groups"]["rollout"] == all[0]["groups"]["rollout"]), "{all:?}");
+    assert!(!all.is_empty() && all.iter().all(|t| t["groups"]["rollout"] == all[0]["groups"]["rollout"]), "{all:?}");
     let value = |of: &Value| {
         assert_eq!(of["at_least"], of["at_most"], "{of}");
         of["at_least"].as_f64().unwrap()
@@ -330,6 +331,6 @@ fn timed_attempts_have_rewards_and_returns_and_are_filtered_by_their_times() {
     let within = export(&["--runtime", "..3500ns"]);
     let kept = within.iter().flat_map(|t| t["candidates"].as_array().unwrap()).map(|c| c["time_ns"].as_f64().unwrap());
     assert_eq!(kept.collect::<Vec<_>>(), times.iter().copied().filter(|ns| *ns <= 3500.0).collect::<Vec<_>>());
-    assert!(!within.is_empty() && within.len() < all.len(), "{times:?}");
-    assert_eq!(export(&["--balance=1"]).len(), 1);
+    assert!(times.iter().any(|ns| *ns <= 3500.0) && times.iter().any(|ns| *ns > 3500.0), "{times:?}");
+    assert_eq!((export(&["--balance=1"]).len(), export(&["--runtime", "..2us"]).len()), (1, 0));
 }

@@ -1,0 +1,39 @@
+"""Bounded rewards, as `kforge export trajectories` states them. What is unknown is between bounds and is not 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Bounds(NamedTuple):
+    """A reward. It is known if both bounds are equal."""
+
+    at_least: float
+    at_most: float
+
+
+def logistic(correct: bool | None, speedup: float | None) -> Bounds:
+    """Makora's reward (arXiv 2602.11000): s / (1 + s) of a correct candidate that is s times as fast, and 0 of a wrong one."""
+    if correct is False:
+        return Bounds(0.0, 0.0)
+    value = None if speedup is None else (speedup / (1.0 + speedup) if math.isfinite(speedup) else 1.0)
+    low, high = (0.0, 1.0) if value is None else (value, value)
+    return Bounds(low if correct else 0.0, high)
+
+
+def weighted(correct: bool | None, speedup: float | None, ratio: float | None = None) -> Bounds:
+    """Dr. Kernel's reward: 0.5, 0.5 more from 1.01 times as fast on, and 0.25 of the profiling ratio; 0 of a wrong candidate."""
+    if correct is False:
+        return Bounds(0.0, 0.0)
+    faster = (0.0, 1.0) if speedup is None else (float(speedup >= 1.01),) * 2
+    share = (0.0, 1.0) if ratio is None else (min(max(ratio, 0.0), 1.0),) * 2
+    low, high = (0.5 + 0.5 * f + 0.25 * s for f, s in zip(faster, share))
+    return Bounds(low if correct else 0.0, high)
+
+
+def speedup_of(times_ns: Mapping[str, float], baseline_ns: Mapping[str, float]) -> float | None:
+    """The geometric mean of the baseline's times over the candidate's, at the shapes that have both; `None` if there are none."""
+    logs = [math.log(baseline_ns[shape] / ns) for shape, ns in times_ns.items() if shape in baseline_ns and ns > 0]
+    return math.exp(sum(logs) / len(logs)) if logs else None
