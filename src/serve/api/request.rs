@@ -72,7 +72,7 @@ pub struct OperatorCandidate {
     /// Other keys of the `kernel` table, such as `workspace`, `tune`, `flags` or `call`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub kernel: Map<String, Value>,
-    /// The `toolchain` table; the server's if it is missing.
+    /// The `toolchain` table; `{ "cuda": "system" }` is the server's own CUDA.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub toolchain: Map<String, Value>,
     /// Further files beside the source, such as headers or a reference in Python: text by path.

@@ -37,8 +37,8 @@ pub enum Cause {
     NotCompiled,
     /// A kernel is wrong. The verdict is fail.
     Wrong,
-    /// A run of a kernel took too long. The verdict is fail.
-    KernelTimedOut,
+    /// A run of a kernel made no progress, or took too long. The verdict is fail.
+    NoProgress,
     /// The evaluation did not end in time. The verdict is unknown.
     TimedOut,
     /// The server lacks a device or a tool. The verdict is unknown.

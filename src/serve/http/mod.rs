@@ -1,10 +1,108 @@
-//! The HTTP server.
+//! The HTTP server: connections, limits, who sends a request, and the routes of each interface. Other interfaces are further files here, which call
+//! [`crate::service`] only.
+//!
+//! The server speaks HTTP/1.1 without TLS, which a proxy adds.
 
-pub(crate) mod openapi;
-pub(crate) mod routes;
+mod auth;
+mod body;
+mod events;
+mod failure;
+mod openapi;
+mod own;
+mod pages;
+mod routes;
+mod server;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use self::auth::Auth;
+use self::failure::Failure;
+use crate::api::ErrorCode;
+use crate::service::{Client, Counter, Service};
+
+pub use self::auth::{Tokens, TokensError};
+pub use self::server::{HttpConfig, ListenError, Server};
 
 /// The OpenAPI document of kforge's own interface.
 pub fn openapi() -> serde_json::Value {
     let routes: Vec<&openapi::Route> = routes::ROUTES.iter().collect();
     openapi::document(&routes, routes::ERROR)
+}
+
+/// What every route can reach.
+#[derive(Clone)]
+pub(crate) struct App {
+    service: Arc<Service>,
+    auth: Arc<Auth>,
+    limits: body::Limits,
+    document: Arc<serde_json::Value>,
+    traffic: Arc<Traffic>,
+}
+
+/// Figures of requests.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    requests: Counter,
+    errors: Counter,
+    connections: AtomicU64,
+}
+
+impl Traffic {
+    fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+/// The client of a request. A request without a known token ends here.
+pub(crate) struct Caller(pub(crate) Client);
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let client = app.auth.client(&parts.headers);
+        client.map(Caller).ok_or_else(|| {
+            Failure::new(ErrorCode::Unauthorized, "the header `Authorization: Bearer TOKEN` has no known token")
+        })
+    }
+}
+
+/// All routes.
+fn router(app: App) -> Router {
+    Router::new()
+        .merge(own::router())
+        .merge(pages::router())
+        .fallback(async || Failure::new(ErrorCode::NotFound, "there is no such route: `/openapi.json` lists them"))
+        .method_not_allowed_fallback(async || {
+            Failure::new(ErrorCode::MethodNotAllowed, "the route has no such method: `/openapi.json` lists them")
+        })
+        .layer(from_fn_with_state(app.clone(), count))
+        .with_state(app)
+}
+
+async fn count(State(app): State<App>, request: Request, next: Next) -> Response {
+    app.traffic.requests.add();
+    let response = next.run(request).await;
+    if response.status().is_client_error() || response.status().is_server_error() {
+        app.traffic.errors.add();
+    }
+    response
+}
+
+/// An answer of JSON.
+pub(crate) fn json_of(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(text) => (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response(),
+        // What answers hold can always be written as JSON.
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("BUG: {error}")).into_response(),
+    }
 }

@@ -1,0 +1,178 @@
+//! Connections: accepted up to a limit, with a time for headers, and ended when the service has drained.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use super::auth::{Auth, Tokens, TokensError};
+use super::{App, Traffic, body, openapi, router};
+use crate::service::Service;
+
+/// The most time of the headers of a request, and of a connection without one.
+const HEADERS: Duration = Duration::from_secs(30);
+
+/// The most bytes of headers.
+const MOST_HEADERS: usize = 64 << 10;
+
+/// How often it is looked at whether the server is to end.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How long answers that are being written may take once the service has ended.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// How long to wait after an error of accepting, such as too many open files.
+const AFTER_ERROR: Duration = Duration::from_millis(50);
+
+/// The settings of the server.
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// The file of tokens; none if every request is accepted.
+    pub tokens: Option<PathBuf>,
+    /// Whether requests without tokens are accepted from other machines.
+    pub allow_unauthenticated: bool,
+    /// The most bytes of a body.
+    pub most_body: usize,
+    /// The most time of a body.
+    pub body_time: Duration,
+    /// The most connections at once.
+    pub most_connections: usize,
+    /// How long to wait for evaluations that run when the server is to end.
+    pub drain: Duration,
+}
+
+/// Why the server cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The address cannot be used.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Other machines could send requests without a token.
+    #[error("{0} can be reached from other machines, and there are no tokens: name a file of tokens with `--tokens`, or pass `--allow-unauthenticated`")]
+    Open(IpAddr),
+    /// The tokens cannot be read.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+    /// The system gives no threads.
+    #[error("cannot start the server: {0}")]
+    Runtime(io::Error),
+}
+
+/// A server that listens.
+pub struct Server {
+    config: HttpConfig,
+    auth: Auth,
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Reads the tokens, and listens. Connections wait until [`Server::run`].
+    ///
+    /// # Errors
+    /// The address cannot be used, or the tokens cannot be read.
+    pub fn bind(config: HttpConfig) -> Result<Server, ListenError> {
+        let auth = match &config.tokens {
+            Some(path) => Auth::Tokens(Tokens::read(path)?),
+            None if config.listen.ip().is_loopback() || config.allow_unauthenticated => Auth::Open,
+            None => return Err(ListenError::Open(config.listen.ip())),
+        };
+        let failed = |source| ListenError::Bind { address: config.listen, source };
+        let listener = std::net::TcpListener::bind(config.listen).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Server { config, auth, listener, address })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers requests until `ends` is set. Then no task is accepted, evaluations that run may end, and the service is drained.
+    ///
+    /// # Errors
+    /// The system gives no threads.
+    pub fn run(self, service: &Arc<Service>, ends: &Arc<AtomicBool>) -> Result<(), ListenError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ListenError::Runtime)?;
+        let app = App {
+            service: service.clone(),
+            auth: Arc::new(self.auth),
+            limits: body::Limits { bytes: self.config.most_body, time: self.config.body_time },
+            document: Arc::new(openapi()),
+            traffic: Arc::default(),
+        };
+        let ended = runtime.block_on(async {
+            let listener = TcpListener::from_std(self.listener).map_err(ListenError::Runtime)?;
+            let graceful = GracefulShutdown::new();
+            let drained = drained(service.clone(), ends.clone(), self.config.drain);
+            tokio::pin!(drained);
+            tokio::select! {
+                () = accept(&listener, app, self.config.most_connections, &graceful) => {}
+                () = &mut drained => {}
+            }
+            drop(listener);
+            // Answers that are being written may be finished.
+            drop(tokio::time::timeout(LAST_ANSWERS, graceful.shutdown()).await);
+            Ok(())
+        });
+        runtime.shutdown_background();
+        ended
+    }
+}
+
+/// Ends when the server was asked to end and the service has drained.
+async fn drained(service: Arc<Service>, ends: Arc<AtomicBool>, longest: Duration) {
+    while !ends.load(Ordering::Relaxed) {
+        tokio::time::sleep(TICK).await;
+    }
+    service.stop_accepting();
+    // It waits for threads. A panic there is a bug that has been printed.
+    drop(tokio::task::spawn_blocking(move || service.drain(longest)).await);
+}
+
+async fn accept(listener: &TcpListener, app: App, most: usize, graceful: &GracefulShutdown) {
+    let places = Arc::new(Semaphore::new(most));
+    let router = router(app.clone());
+    loop {
+        // Connections beyond the limit wait in the system's queue.
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                tokio::time::sleep(AFTER_ERROR).await;
+                continue;
+            }
+        };
+        // Answers are written whole, so waiting for more to send gains nothing. Without it, they are only later.
+        let _ = stream.set_nodelay(true);
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(MOST_HEADERS);
+        let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
+        let connection = graceful.watch(connection);
+        let traffic: Arc<Traffic> = app.traffic.clone();
+        tokio::spawn(async move {
+            traffic.connections.fetch_add(1, Ordering::Relaxed);
+            // A connection that broke has nobody to report it to.
+            let _ = connection.await;
+            traffic.connections.fetch_sub(1, Ordering::Relaxed);
+            drop(place);
+        });
+    }
+}

@@ -1,0 +1,25 @@
+//! `kforge serve`: a real process over real sockets, on target `cpu`.
+
+mod batches;
+mod cancel;
+mod client;
+mod document;
+mod durable;
+mod follow;
+mod input;
+mod limits;
+mod private;
+mod server;
+mod tasks;
+mod wear;
+#[path = "../e2e/project.rs"]
+#[expect(dead_code, reason = "the tests of builds use all of it")]
+mod project;
+#[path = "../installed/compiler_survey.rs"]
+#[expect(dead_code, reason = "the tests of builds use all of it")]
+mod compiler_survey;
+#[path = "../installed/folders.rs"]
+mod folders;
+
+/// These tests can run another kforge program, such as a released one.
+const ACCEPTS_NAMED_PROGRAM: bool = true;
