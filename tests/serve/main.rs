@@ -7,9 +7,12 @@ mod document;
 mod durable;
 mod follow;
 mod input;
+mod kernelgym;
 mod limits;
 mod private;
+mod python_client;
 mod server;
+mod slime;
 mod tasks;
 mod wear;
 #[path = "../e2e/project.rs"]

@@ -1,7 +1,7 @@
 """A loop of proposals that trains nothing: each is evaluated, and the next one answers what the server said.
 
-    kforge serve --listen 127.0.0.1:8720
-    PYTHONPATH=src KFORGE_SERVE_URL=http://127.0.0.1:8720 python3 examples/proposals.py
+    kforge serve --listen 127.0.0.1:7377
+    PYTHONPATH=src KFORGE_SERVE_URL=http://127.0.0.1:7377 python3 examples/proposals.py
 
 A model would take the place of `PROPOSALS`, and a trainer that of `print`.
 """

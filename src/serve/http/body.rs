@@ -35,9 +35,7 @@ pub(crate) async fn json<T: DeserializeOwned>(headers: &HeaderMap, body: Body, l
 }
 
 async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Vec<u8>, Failure> {
-    let too_large = || {
-        Failure::new(ErrorCode::TooLarge, format!("the body is larger than {} bytes", limits.bytes))
-    };
+    let too_large = || Failure::new(ErrorCode::TooLarge, format!("the body is larger than {} bytes", limits.bytes));
     let stated = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if stated.is_some_and(|length| length > limits.bytes as u64) {
         return Err(too_large());

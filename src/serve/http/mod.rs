@@ -7,11 +7,13 @@ mod auth;
 mod body;
 mod events;
 mod failure;
+mod kernelgym;
 mod openapi;
 mod own;
 mod pages;
 mod routes;
 mod server;
+mod slime;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -81,6 +83,8 @@ fn router(app: App) -> Router {
     Router::new()
         .merge(own::router())
         .merge(pages::router())
+        .merge(kernelgym::router())
+        .merge(slime::router())
         .fallback(async || Failure::new(ErrorCode::NotFound, "there is no such route: `/openapi.json` lists them"))
         .method_not_allowed_fallback(async || {
             Failure::new(ErrorCode::MethodNotAllowed, "the route has no such method: `/openapi.json` lists them")
@@ -101,7 +105,9 @@ async fn count(State(app): State<App>, request: Request, next: Next) -> Response
 /// An answer of JSON.
 pub(crate) fn json_of(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
-        Ok(text) => (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response(),
+        Ok(text) => {
+            (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
+        }
         // What answers hold can always be written as JSON.
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("BUG: {error}")).into_response(),
     }

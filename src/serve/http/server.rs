@@ -64,7 +64,9 @@ pub enum ListenError {
         source: io::Error,
     },
     /// Other machines could send requests without a token.
-    #[error("{0} can be reached from other machines, and there are no tokens: name a file of tokens with `--tokens`, or pass `--allow-unauthenticated`")]
+    #[error(
+        "{0} can be reached from other machines, and there are no tokens: name a file of tokens with `--tokens`, or pass `--allow-unauthenticated`"
+    )]
     Open(IpAddr),
     /// The tokens cannot be read.
     #[error(transparent)]

@@ -73,7 +73,10 @@ impl Summary {
         for package in &report.packages {
             for kernel in &package.kernels {
                 for target in &kernel.targets {
-                    let errors = package.messages.iter().any(|m| m.code == COMPILE_ERROR && m.kernel.as_ref() == Some(&kernel.name));
+                    let errors = package
+                        .messages
+                        .iter()
+                        .any(|m| m.code == COMPILE_ERROR && m.kernel.as_ref() == Some(&kernel.name));
                     let (of, found) = view.kernel(kernel, target, measure);
                     let (cause, reason) = found.unzip();
                     match cause {
@@ -167,7 +170,8 @@ fn severity(severity: Severity) -> String {
 fn of_diagnostic(found: &Diagnostic) -> MessageResult {
     let place = found.position();
     let expected = found.expected.as_ref().map(|text| format!("expected {text}"));
-    let lines = [found.message.clone()].into_iter().chain(expected).chain(found.notes.clone()).chain(found.hints.clone());
+    let lines =
+        [found.message.clone()].into_iter().chain(expected).chain(found.notes.clone()).chain(found.hints.clone());
     MessageResult {
         code: found.code.to_string(),
         severity: severity(found.severity),
@@ -209,7 +213,12 @@ impl View {
     }
 
     /// A kernel on a target, and why it is no pass.
-    fn kernel(&self, kernel: &KernelReport, target: &TargetReport, measure: Measure) -> (KernelResult, Option<(Cause, String)>) {
+    fn kernel(
+        &self,
+        kernel: &KernelReport,
+        target: &TargetReport,
+        measure: Measure,
+    ) -> (KernelResult, Option<(Cause, String)>) {
         let none = BTreeSet::new();
         let holdout = self.holdout.get(&kernel.operator).unwrap_or(&none);
         let mut variants: BTreeMap<&str, Vec<&ShapeReport>> = BTreeMap::new();
@@ -224,7 +233,9 @@ impl View {
         let failed = target.failed.first().map(|(_, why)| why.as_str());
         let found = match (decided(VerdictWord::Pass), decided(VerdictWord::Unknown)) {
             (Some(_), _) => None,
-            (None, Some((_, why))) => Some((VerdictWord::Unknown, why.clone().unwrap_or((Cause::Undecided, String::new())))),
+            (None, Some((_, why))) => {
+                Some((VerdictWord::Unknown, why.clone().unwrap_or((Cause::Undecided, String::new()))))
+            }
             // What does not compile fails; a variant that was not tried because another one failed is none.
             (None, None) if not_compiled.is_some() => {
                 let text = not_compiled.map(|failure| self.failure(&failure, target)).unwrap_or_default();
@@ -234,9 +245,7 @@ impl View {
                 (Some((_, why)), ..) => Some((VerdictWord::Fail, why.clone().unwrap_or((Cause::Wrong, String::new())))),
                 (None, Some((_, _, why)), _) => Some((VerdictWord::Unknown, (Cause::Unavailable, self.text(why)))),
                 (None, None, Some(why)) => Some((VerdictWord::Unknown, (Cause::Undecided, self.text(why)))),
-                (None, None, None) => {
-                    Some((VerdictWord::Unknown, (Cause::Undecided, "nothing was verified".into())))
-                }
+                (None, None, None) => Some((VerdictWord::Unknown, (Cause::Undecided, "nothing was verified".into()))),
             },
         };
         let champions = target.champions.iter().filter_map(|champion| {
@@ -282,15 +291,20 @@ impl View {
         let first = |wanted: VerdictWord| shown.iter().zip(&results).find(|(_, result)| result.verdict == wanted);
         let why = match verdict {
             VerdictWord::Pass => None,
-            VerdictWord::Fail => Some(first(VerdictWord::Fail).map_or((Cause::Wrong, AT_HOLDOUT.into()), |(_, result)| {
-                let hangs = result.finding.as_ref().is_some_and(|found| found.kind == Some(FindingKind::NoProgress));
-                let cause = if hangs { Cause::NoProgress } else { Cause::Wrong };
-                (cause, format!("wrong at {}: {}", result.shape, result.reason.as_deref().unwrap_or_default()))
-            })),
-            VerdictWord::Unknown => Some(first(VerdictWord::Unknown).map_or(
-                (Cause::Undecided, "unknown at a holdout shape".into()),
-                |(shape, result)| (cause_of(&shape.verdict), result.reason.clone().unwrap_or_default()),
-            )),
+            VerdictWord::Fail => {
+                Some(first(VerdictWord::Fail).map_or((Cause::Wrong, AT_HOLDOUT.into()), |(_, result)| {
+                    let hangs =
+                        result.finding.as_ref().is_some_and(|found| found.kind == Some(FindingKind::NoProgress));
+                    let cause = if hangs { Cause::NoProgress } else { Cause::Wrong };
+                    (cause, format!("wrong at {}: {}", result.shape, result.reason.as_deref().unwrap_or_default()))
+                }))
+            }
+            VerdictWord::Unknown => Some(
+                first(VerdictWord::Unknown)
+                    .map_or((Cause::Undecided, "unknown at a holdout shape".into()), |(shape, result)| {
+                        (cause_of(&shape.verdict), result.reason.clone().unwrap_or_default())
+                    }),
+            ),
         };
         let holdout = held.map(|verdict| HoldoutReport { verdict });
         (VariantResult { variant: name.into(), verdict, shapes: results, holdout }, why)
@@ -308,7 +322,8 @@ impl View {
             shape: shape.shape.clone(),
             verdict: word(&shape.verdict),
             reason,
-            finding: explains.then(|| FindingReport { kind: shape.finding, explanation: self.text(&shape.explanation) }),
+            finding: explains
+                .then(|| FindingReport { kind: shape.finding, explanation: self.text(&shape.explanation) }),
             worst: shape.worst.filter(|worst| worst.is_finite()),
             emulated: shape.emulated,
             confirmed: shape.confirmed,
@@ -341,7 +356,9 @@ impl View {
 
 /// Whether the verdict of a kernel needs steps of this kind.
 fn decides(kind: &str) -> bool {
-    [StepKind::Generate, StepKind::Compile, StepKind::Oracle, StepKind::Verify].iter().any(|needed| needed.name() == kind)
+    [StepKind::Generate, StepKind::Compile, StepKind::Oracle, StepKind::Verify]
+        .iter()
+        .any(|needed| needed.name() == kind)
 }
 
 fn cause_of(verdict: &Verdict) -> Cause {

@@ -55,7 +55,7 @@ class Client:
     """A server. `url` and `token` are those of `KFORGE_SERVE_URL` and `KFORGE_SERVE_TOKEN` if they are not stated."""
 
     def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 1800.0) -> None:
-        self.url = (url or os.environ.get("KFORGE_SERVE_URL", "http://127.0.0.1:8720")).rstrip("/")
+        self.url = (url or os.environ.get("KFORGE_SERVE_URL", "http://127.0.0.1:7377")).rstrip("/")
         self.token = token or os.environ.get("KFORGE_SERVE_TOKEN")
         self.timeout = timeout
 
