@@ -144,7 +144,7 @@ fn clients_without_a_token_are_refused_in_kernelgyms_form() {
 }
 
 /// A project with PyTorch; none, with a message, if it cannot be installed.
-fn with_torch() -> Option<Project> {
+pub(crate) fn with_torch() -> Option<Project> {
     let project = project();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home/toolchains");

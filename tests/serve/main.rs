@@ -5,6 +5,7 @@ mod cancel;
 mod client;
 mod document;
 mod durable;
+mod flashinfer_bench;
 mod follow;
 mod input;
 mod kernelgym;

@@ -22,6 +22,9 @@ pub struct ServeArgs {
     /// Listen on addresses that other machines reach, without tokens
     #[arg(long, conflicts_with = "tokens")]
     pub allow_unauthenticated: bool,
+    /// Dataset in FlashInfer-Trace's form, offered as flashinfer-bench serve does it
+    #[arg(hide_short_help = true, long, value_name = "DIR")]
+    pub flashinfer_trace: Option<PathBuf>,
     /// Time that one evaluation may take
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = span)]
     pub timeout: Duration,

@@ -19,6 +19,7 @@ pub fn run(context: &Context, args: &ServeArgs) -> CommandResult {
         most_body: args.body_limit,
         body_time: args.body_timeout,
         most_connections: args.connections,
+        flashinfer_trace: args.flashinfer_trace.as_ref().map(|path| cwd.join(path)),
         drain: args.drain_timeout,
     });
     let server = server.map_err(|error| not_listening(context, &error))?;

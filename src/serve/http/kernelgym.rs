@@ -11,7 +11,6 @@ mod answer;
 mod decoy;
 mod request;
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,15 +20,15 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Extension, Router};
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
 
 use self::answer::{GymAnswer, GymCode, GymStatus};
 use self::request::{GymBatch, GymRequest, WorkflowRequest, WrongField};
+use super::described::{self, Kept, References};
 use super::failure::Failure;
 use super::{App, Caller, body, json_of};
 use crate::api::ErrorCode;
-use crate::service::{Client, NoReference, ReferencePackage, is_over};
+use crate::service::{Client, is_over};
 use kforge_foundation::base::Digest;
 
 /// The most tasks of a batch.
@@ -38,52 +37,16 @@ const MOST_IN_BATCH: usize = 100;
 /// The longest time that a request waits for its evaluation: the longest that one may take, and some time in the queue.
 const LONGEST: Duration = Duration::from_secs(2 * 3600);
 
-/// The most references that are remembered, and the most answers about what was not evaluated.
-const MOST_KEPT: usize = 4096;
-
-/// How many references are described at once.
-const DESCRIBED_AT_ONCE: usize = 2;
-
-/// A reference, or why it is none.
-type Described = Arc<OnceCell<Result<ReferencePackage, (String, String)>>>;
-
 /// What the interface keeps besides the service.
+#[derive(Default)]
 struct Gym {
-    references: Mutex<Kept<Digest, Described>>,
+    references: References,
     /// Answers about what was not evaluated, by client and id.
     refused: Mutex<Kept<(String, String), GymAnswer>>,
-    describing: Semaphore,
-}
-
-/// A map of the last entries.
-struct Kept<K, V> {
-    map: HashMap<K, V>,
-    order: VecDeque<K>,
-}
-
-impl<K: Clone + Eq + std::hash::Hash, V> Kept<K, V> {
-    fn new() -> Self {
-        Kept { map: HashMap::new(), order: VecDeque::new() }
-    }
-
-    fn put(&mut self, key: K, value: V) {
-        if self.map.insert(key.clone(), value).is_none() {
-            self.order.push_back(key);
-        }
-        while self.map.len() > MOST_KEPT {
-            let Some(oldest) = self.order.pop_front() else { return };
-            self.map.remove(&oldest);
-        }
-    }
 }
 
 /// The routes.
 pub(super) fn router() -> Router<App> {
-    let gym = Gym {
-        references: Mutex::new(Kept::new()),
-        refused: Mutex::new(Kept::new()),
-        describing: Semaphore::new(DESCRIBED_AT_ONCE),
-    };
     Router::new()
         .route("/kernelgym/evaluate", post(evaluate))
         .route("/kernelgym/evaluate/batch", post(batch))
@@ -96,7 +59,7 @@ pub(super) fn router() -> Router<App> {
         .route("/kernelgym/metrics", get(metrics))
         .route("/kernelgym/queue/status", get(queue))
         .route("/kernelgym/workers/status", get(workers))
-        .layer(Extension(Arc::new(gym)))
+        .layer(Extension(Arc::new(Gym::default())))
 }
 
 /// An error in the form of KernelGYM.
@@ -158,13 +121,9 @@ impl axum::extract::FromRequestParts<App> for GymCaller {
     }
 }
 
-/// The id under which the service keeps a task. Clients choose any text, and kforge's own interface has ids of its own.
+/// The id under which the service keeps a task.
 fn kept_id(id: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
-    match id.len() <= 90 && id.chars().all(plain) {
-        true => format!("gym:{id}"),
-        false => format!("gym.{}", Digest::of(id.as_bytes()).hex()),
-    }
+    described::kept_id("gym", id)
 }
 
 /// What became of a request.
@@ -176,42 +135,6 @@ enum Begun {
 }
 
 impl Gym {
-    /// The package of a reference: described now, unless it was before.
-    async fn reference(&self, app: &App, text: &str) -> Result<Result<ReferencePackage, (String, String)>, String> {
-        let digest = Digest::of(text.as_bytes());
-        let cell = {
-            let mut references = self.references.lock().unwrap_or_else(PoisonError::into_inner);
-            match references.map.get(&digest) {
-                Some(cell) => cell.clone(),
-                None => {
-                    let cell = Described::default();
-                    references.put(digest, cell.clone());
-                    cell
-                }
-            }
-        };
-        let described = cell.get_or_try_init(|| async {
-            let text = text.to_string();
-            match self.blocking(app, move |service| service.reference(&text)).await? {
-                Ok(package) => Ok(Ok(package)),
-                Err(NoReference::Refused { kind, message }) => Ok(Err((kind, message))),
-                Err(NoReference::Unavailable(why)) => Err(why),
-            }
-        });
-        described.await.cloned()
-    }
-
-    /// Does what takes a process, of which there are only a few at once.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        app: &App,
-        work: impl FnOnce(&crate::service::Service) -> T + Send + 'static,
-    ) -> Result<T, String> {
-        let _place = self.describing.acquire().await.map_err(|e| e.to_string())?;
-        let service = app.service.clone();
-        tokio::task::spawn_blocking(move || work(&service)).await.map_err(|e| e.to_string())
-    }
-
     /// Submits a request. Its task is on disk when this returns.
     async fn begin(&self, app: &App, client: &Client, request: GymRequest) -> Result<Begun, GymFailure> {
         let (id, key) = (request.task_id.clone(), (client.name().to_string(), request.task_id.clone()));
@@ -221,7 +144,8 @@ impl Gym {
             Ok(Begun::Answer(Box::new(answer)))
         };
         let text = request.reference_code.clone().unwrap_or_default();
-        let reference = match self.reference(app, &text).await {
+        let digest = Digest::of(text.as_bytes());
+        let reference = match self.references.package(app, digest, move |service| service.reference(&text)).await {
             Ok(Ok(reference)) => reference,
             Ok(Err((kind, message))) => {
                 let message = format!("the reference: {message}");
@@ -230,7 +154,7 @@ impl Gym {
             Err(why) => return refused(GymStatus::Failed, GymCode::ResourceError, why),
         };
         let kernel = request.kernel_code.clone();
-        let not_python = self.blocking(app, move |service| service.not_python(&kernel)).await;
+        let not_python = self.references.blocking(app, move |service| service.not_python(&kernel)).await;
         if let Ok(Some(message)) = not_python {
             return refused(GymStatus::Completed, GymCode::SyntaxError, message);
         }
@@ -238,7 +162,7 @@ impl Gym {
         let device = app.service.first_device();
         let evaluation = request.evaluation(kept_id(&id), &reference, is_decoy, device.as_ref());
         app.service.submit(client, evaluation).await?;
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).map.remove(&key);
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         Ok(Begun::Task(id))
     }
 
@@ -254,7 +178,7 @@ impl Gym {
     /// The answer about an id, as it is now.
     async fn found(&self, app: &App, client: &Client, id: &str) -> Result<GymAnswer, GymFailure> {
         let key = (client.name().to_string(), id.to_string());
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).map.get(&key).cloned();
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
         match refused {
             Some(answer) => Ok(answer),
             None => match app.service.task(client, &kept_id(id)).await {

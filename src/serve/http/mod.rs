@@ -5,8 +5,10 @@
 
 mod auth;
 mod body;
+mod described;
 mod events;
 mod failure;
+mod flashinfer_bench;
 mod kernelgym;
 mod openapi;
 mod own;
@@ -32,6 +34,7 @@ use crate::api::ErrorCode;
 use crate::service::{Client, Counter, Service};
 
 pub use self::auth::{Tokens, TokensError};
+pub use self::flashinfer_bench::{TraceSet, TraceSetError};
 pub use self::server::{HttpConfig, ListenError, Server};
 
 /// The OpenAPI document of kforge's own interface.
@@ -48,6 +51,8 @@ pub(crate) struct App {
     limits: body::Limits,
     document: Arc<serde_json::Value>,
     traffic: Arc<Traffic>,
+    /// The dataset of the interface of `flashinfer-bench serve`.
+    traces: Option<Arc<TraceSet>>,
 }
 
 /// Figures of requests.
@@ -80,11 +85,13 @@ impl FromRequestParts<App> for Caller {
 
 /// All routes.
 fn router(app: App) -> Router {
+    let traces = app.traces.clone().map(flashinfer_bench::router).unwrap_or_default();
     Router::new()
         .merge(own::router())
         .merge(pages::router())
         .merge(kernelgym::router())
         .merge(slime::router())
+        .merge(traces)
         .fallback(async || Failure::new(ErrorCode::NotFound, "there is no such route: `/openapi.json` lists them"))
         .method_not_allowed_fallback(async || {
             Failure::new(ErrorCode::MethodNotAllowed, "the route has no such method: `/openapi.json` lists them")

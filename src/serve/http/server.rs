@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::auth::{Auth, Tokens, TokensError};
-use super::{App, Traffic, body, openapi, router};
+use super::{App, TraceSet, TraceSetError, Traffic, body, openapi, router};
 use crate::service::Service;
 
 /// The most time of the headers of a request, and of a connection without one.
@@ -48,6 +48,8 @@ pub struct HttpConfig {
     pub body_time: Duration,
     /// The most connections at once.
     pub most_connections: usize,
+    /// The dataset whose definitions and workloads are offered as `flashinfer-bench serve` does it.
+    pub flashinfer_trace: Option<PathBuf>,
     /// How long to wait for evaluations that run when the server is to end.
     pub drain: Duration,
 }
@@ -71,6 +73,9 @@ pub enum ListenError {
     /// The tokens cannot be read.
     #[error(transparent)]
     Tokens(#[from] TokensError),
+    /// The dataset cannot be read.
+    #[error(transparent)]
+    Traces(#[from] TraceSetError),
     /// The system gives no threads.
     #[error("cannot start the server: {0}")]
     Runtime(io::Error),
@@ -80,6 +85,7 @@ pub enum ListenError {
 pub struct Server {
     config: HttpConfig,
     auth: Auth,
+    traces: Option<Arc<TraceSet>>,
     listener: std::net::TcpListener,
     address: SocketAddr,
 }
@@ -95,11 +101,12 @@ impl Server {
             None if config.listen.ip().is_loopback() || config.allow_unauthenticated => Auth::Open,
             None => return Err(ListenError::Open(config.listen.ip())),
         };
+        let traces = config.flashinfer_trace.as_deref().map(TraceSet::read).transpose()?.map(Arc::new);
         let failed = |source| ListenError::Bind { address: config.listen, source };
         let listener = std::net::TcpListener::bind(config.listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Server { config, auth, listener, address })
+        Ok(Server { config, auth, traces, listener, address })
     }
 
     /// The address that it listens on.
@@ -119,6 +126,7 @@ impl Server {
             limits: body::Limits { bytes: self.config.most_body, time: self.config.body_time },
             document: Arc::new(openapi()),
             traffic: Arc::default(),
+            traces: self.traces,
         };
         let ended = runtime.block_on(async {
             let listener = TcpListener::from_std(self.listener).map_err(ListenError::Runtime)?;

@@ -164,20 +164,14 @@ impl GymRequest {
                 text(&format!("{name}/kernel.py::{class}"))
             );
         }
-        let own = self.reference_code.clone().unwrap_or_default();
-        let mut files =
-            vec![(reference.file.to_string(), own.clone()), (format!("{kernel}/kernel.py"), self.kernel_code.clone())];
+        let mut files = reference.files.clone();
+        files.insert(format!("{kernel}/kernel.py"), self.kernel_code.clone());
         if is_timed {
-            files.push((format!("{REFERENCE}/kernel.py"), own));
+            files.insert(format!("{REFERENCE}/kernel.py"), self.reference_code.clone().unwrap_or_default());
         }
-        files.extend(reference.lockfile.iter().map(|text| ("kforge.lock".to_string(), text.clone())));
         EvaluationRequest {
             id: Some(id),
-            candidate: Candidate::Package(PackageCandidate {
-                manifest,
-                files: files.into_iter().collect(),
-                kernels: vec![],
-            }),
+            candidate: Candidate::Package(PackageCandidate { manifest, files, kernels: vec![] }),
             target: None,
             device: None,
             measure: if is_timed { Measure::Build } else { Measure::Verify },
