@@ -18,7 +18,7 @@ pub(crate) const PARTS: &[Part] = &[
         packages: &[],
     },
     Part { name: "numerics/diagnosis", files: &["measure/diagnose"], packages: &[] },
-    Part { name: "numerics/tolerance", files: &["measure/confirm.rs", "measure/tolerate.rs"], packages: &[] },
+    Part { name: "numerics/tolerance", files: &["measure/confirm.rs", "measure/own_share.rs", "measure/tolerate.rs"], packages: &[] },
     Part { name: "numerics/calibration", files: &["measure/calibrate.rs", "measure/deciding.rs"], packages: &[] },
     Part { name: "numerics/signatures", files: &["measure/signature.rs"], packages: &["regex"] },
     Part {

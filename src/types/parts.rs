@@ -37,6 +37,7 @@ pub(crate) const PARTS: &[Part] = &[
             "model/triton.rs",
             "model/tolerance.rs",
             "model/torch.rs",
+            "model/policy.rs",
             "model/launch.rs",
             "model/layout.rs",
             "model/real.rs",

@@ -77,7 +77,7 @@ fn with_torch(rules: &str) -> Option<Lab> {
     Some(Lab { project: lab.project.clone().var("KFORGE_TOOLCHAIN_PYTHON", python), ..lab })
 }
 
-fn told(lab: &Lab, words: &[&str], code: i32) -> String {
+pub(crate) fn told(lab: &Lab, words: &[&str], code: i32) -> String {
     let output = lab.project.command(words).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{said}");

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::baselined::python;
+use crate::baselined::{python, told};
 use crate::lab::{Lab, Machine, steps};
 use crate::project::Built;
 
@@ -93,6 +93,55 @@ fn a_wrong_timed_call_fails_a_kernel_in_pytorch() {
     let why = big["verdict"]["fail"].as_str().unwrap();
     assert!(why.starts_with("when its calls are timed: `y` is wrong"), "{why}");
     assert!(target["calls"].is_null(), "what is wrong has no time: {target}");
+}
+
+/// The package, whose kernel in PyTorch has this policy and launches these kernels.
+fn under(policy: &str, launched: &str) -> Option<Lab> {
+    let lab = lab(machine(&format!("ns = 1.0\nlaunched = {launched}")))?;
+    Some(lab.manifest("source = \"own/fast.py::Fast\"", &format!("source = \"own/fast.py::Fast\"\npolicy = {policy}")))
+}
+
+/// The verdict at the bench shape, and whether it is confirmed.
+fn big(lab: &Lab) -> (Value, Value) {
+    let target = target(lab);
+    let shapes = target["shapes"].as_array().unwrap();
+    let big = shapes.iter().find(|of| of["shape"] == "big").unwrap();
+    (big["verdict"].clone(), big["confirmed"].clone())
+}
+
+#[test]
+fn a_kernel_in_pytorch_whose_own_kernels_take_too_little_of_the_time_fails_and_names_what_takes_it() {
+    let slight = "{ twice = 10.0, nvjet_x = 90.0 }";
+    let Some(lab) = under("{}", slight) else { return };
+    assert_eq!(lab.project.build(&["--keep-going"]).code(), 100);
+    let why = "its own kernels take 10.0 % of the device time of its calls, less than the 30.0 % of its policy: `nvjet_x` (cublas) 90.0 %";
+    assert_eq!(big(&lab).0["fail"], why);
+    let Some(lenient) = under("{ own_share = 0.05 }", slight) else { return };
+    lenient.built(&[]);
+    assert_eq!(big(&lenient), (json!("pass"), json!(true)));
+    let own = target(&lenient)["calls"][0]["own"].clone();
+    assert_eq!((&own["at_least"], &own["at_most"]), (&json!(0.1), &json!(0.1)), "{own}");
+    let said = told(&lenient, &["report"], 0);
+    assert!(said.contains("its own kernels take 10.0 % of 100 ns of the device a call: `nvjet_x` (cublas)"), "{said}");
+    assert_eq!(lenient.built(&[]).count("executed"), 0);
+    // Another policy judges the same observation.
+    let stricter = lenient.manifest("own_share = 0.05", "own_share = 0.2");
+    let built = stricter.project.build(&["--keep-going"]);
+    assert_eq!((built.code(), steps(&built, "calls", "executed").len()), (100, 0));
+}
+
+#[test]
+fn a_library_that_a_policy_does_not_list_fails_and_what_is_not_recorded_is_unknown() {
+    let Some(lab) = under("{ libraries = [\"torch\"] }", "{ twice = 99.0, nvjet_x = 1.0 }") else { return };
+    assert_eq!(lab.project.build(&["--keep-going"]).code(), 100);
+    assert!(big(&lab).0["fail"].as_str().unwrap().contains("does not allow kernels that its calls launch: `nvjet_x`"));
+    let Some(unknown) = under("{}", "{}") else { return };
+    unknown.built(&[]);
+    let target = target(&unknown);
+    let shapes = target["shapes"].as_array().unwrap();
+    let big = shapes.iter().find(|of| of["shape"] == "big").unwrap();
+    let why = big["not_confirmed"].to_string() + &big["verdict"].to_string();
+    assert!(why.contains("whether it keeps to its policy"), "{big}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ as its answer.
 | call | calls it once, waits for the device, checks the form of what it returns, and copies that to the judge's memory |
 | echo | does what a timed call does besides the call itself |
 | seal | gives up what starts programs, processes and threads and what creates files |
+| record | starts what records the kernels of the device that calls launch |
 | timed | calls it once when the process that times it hands over, and copies what it returns; only then the form of that is checked |
 
 For people who write kernels in PyTorch: the source has a module or a function with the signature of the reference. It gets the operator's tensors in their own
@@ -195,14 +196,19 @@ class Kernel:
             self.take(result)
             self.memory.give(self.device, self.original)
 
-    def timed(self, number, train):
+    def timed(self, number, train, recorder=None):
         """One call whose time the judge takes, from the word that lets it begin to the word that ends it."""
         what = self.ready(train)
         self.device.begin()
         with self.original.no_grad():
             self.page.wait(number)
+            if recorder is not None:
+                recorder.begin()
             result = what(*self.args, **self.kwargs)
             self.watch.phase = None
+            if recorder is not None:
+                self.device.wait()
+                recorder.end()
             results, outputs = self.results(result)
             self.give(results, outputs)
             self.device.wait()
@@ -411,7 +417,7 @@ class Served:
     """Answers what is asked."""
 
     def __init__(self):
-        self.kernel = self.watch = self.original = self.memory = self.page = self.echoes = None
+        self.kernel = self.watch = self.original = self.memory = self.page = self.echoes = self.recorder = None
         self.device = OnProcessor()
         self.libc = ctypes.CDLL(None, use_errno=True)
 
@@ -447,6 +453,8 @@ class Served:
         sys.meta_path.insert(0, KnownToKernel(watch, call["root"], call["library"] + let_in, call["left_out"], "torch nor of numpy"))
         guarded_suppress(watch)
         guarded_threads(watch)
+        if call["uncompiled"]:
+            guarded_compiler(watch)
         if call["device"] == "cpu":
             guarded_devices(watch)
         spaces = [("builtins", builtins), ("time", time), ("os", os), ("gc", __import__("gc")), ("math", __import__("math")), ("torch", torch)]
@@ -503,8 +511,18 @@ class Served:
                 raise Missing("the system refuses a filter for all threads of the kernel's process (error %d)" % (ctypes.get_errno() if refused < 0 else 0))
         return {"called": {"whole": True, "findings": [], "lacks": [], "printed": ""}}
 
+    def do_record(self):
+        if call["device"] != "cuda":
+            raise Missing("a processor runs no kernels of a device")
+        self.recorder = Recorder(self.device)
+        return {"done": {}}
+
     def do_timed(self, asked):
-        return self.watched("call", lambda: self.kernel.timed(asked["number"], asked["train"]))
+        recorder = self.recorder if asked["recorded"] else None
+        answer = self.watched("call", lambda: self.kernel.timed(asked["number"], asked["train"], recorder))
+        if recorder is not None:
+            answer["called"]["launched"] = recorder.taken()
+        return answer
 
     def do_call(self, asked):
         return self.watched("call", lambda: self.kernel.call(asked["train"]))
@@ -565,6 +583,8 @@ class Served:
             return self.do_call(more)
         if what == "echo":
             return self.do_echo(more)
+        if what == "record":
+            return self.do_record()
         if what == "seal":
             return self.do_seal()
         if what == "timed":

@@ -76,7 +76,8 @@ enum Ask {
     Call { train: bool },
     Echo { number: u64 },
     Seal {},
-    Timed { number: u64, train: bool },
+    Record {},
+    Timed { number: u64, train: bool, recorded: bool },
 }
 
 /// What the process answers: one line each.
@@ -102,6 +103,21 @@ struct Said {
     findings: Vec<Finding>,
     lacks: Vec<String>,
     printed: String,
+    #[serde(default)]
+    launched: Vec<Launched>,
+}
+
+/// A kernel of the device that a call launched, as the process says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Launched {
+    /// Its name.
+    pub name: String,
+    /// How often it ran, and how long in nanoseconds.
+    pub launches: u64,
+    /// See `launches`.
+    pub ns: f64,
+    /// Whether it is a copy or a fill of memory.
+    pub copies: bool,
 }
 
 /// What is known of a call, or of what precedes the first one.
@@ -115,6 +131,8 @@ pub struct Called {
     pub lacks: Vec<String>,
     /// What it printed.
     pub printed: String,
+    /// The kernels of the device that it launched, if they were recorded.
+    pub launched: Vec<Launched>,
     /// Whether its time was up. Another run may not have that.
     pub timed_out: bool,
     /// Whether the process has ended.
@@ -221,12 +239,30 @@ impl TorchProcess {
         Ok(called)
     }
 
+    /// Starts what records the kernels of the device, before code of the kernel is in the process.
+    ///
+    /// # Errors
+    /// This machine does not record them, or the system fails.
+    pub fn record(&mut self, limit: Duration) -> Result<(), Response> {
+        self.done(&Ask::Record {}, limit)?;
+        self.threads = self.count_threads();
+        Ok(())
+    }
+
     /// Calls the kernel once, when the process that times it hands over.
     ///
     /// # Errors
     /// The system fails.
     pub fn timed(&mut self, number: u64, train: bool, limit: Duration) -> Result<Called, Response> {
-        self.called(&Ask::Timed { number, train }, limit)
+        self.called(&Ask::Timed { number, train, recorded: false }, limit)
+    }
+
+    /// The same, and records the kernels of the device that it launches.
+    ///
+    /// # Errors
+    /// The system fails.
+    pub fn recorded(&mut self, number: u64, train: bool, limit: Duration) -> Result<Called, Response> {
+        self.called(&Ask::Timed { number, train, recorded: true }, limit)
     }
 
     /// Ends the process and everything that it started.
@@ -249,7 +285,9 @@ impl TorchProcess {
                 let whole = said.whole && findings.is_empty();
                 let lacks = said.lacks.iter().map(|what| plain(what)).collect();
                 let printed = said.printed.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
-                Ok(Called { whole, findings, lacks, printed, ..Called::default() })
+                let launched = said.launched.into_iter().filter(|one| one.ns.is_finite() && one.ns >= 0.0);
+                let launched = launched.map(|one| Launched { name: plain(&one.name), ..one }).collect();
+                Ok(Called { whole, findings, lacks, printed, launched, ..Called::default() })
             }
             Ok(Answer::Missing { why }) => Err(Response::Unavailable { why }),
             Ok(Answer::Failed { message, log }) => {
@@ -363,7 +401,7 @@ mod tests {
         let text = r#"{"called": {"whole": false, "findings": [{"kind": "wrong-form", "message": "m", "count": 1}], "lacks": [], "printed": ""}}"#;
         let Answer::Called(called) = heard(text) else { panic!("{text}") };
         assert_eq!(called.findings, [Finding::new(FindingKind::WrongForm, "m")]);
-        for ask in ["import", "device", "begin", "call", "echo", "seal", "timed"] {
+        for ask in ["import", "device", "begin", "call", "echo", "seal", "record", "timed"] {
             assert!(start::DRIVER.contains(&format!("what == \"{ask}\"")), "{ask}");
         }
     }

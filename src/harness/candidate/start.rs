@@ -75,6 +75,8 @@ struct Described<'a> {
     state: &'a BTreeMap<String, Option<String>>,
     names: &'a BTreeMap<String, String>,
     stated: bool,
+    /// Whether `torch.compile` is refused.
+    uncompiled: bool,
     arguments: BTreeMap<String, Value>,
     tensors: Vec<PlacedTensor<'a>>,
     inouts: Vec<&'a str>,
@@ -234,6 +236,7 @@ fn described<'a>(
         state: &call.state,
         names: &call.names,
         stated: kernel.launch.stated,
+        uncompiled: kernel.launch.uncompiled,
         arguments: arguments(problem),
         tensors,
         inouts: both.map(|tensor| tensor.name.as_str()).collect(),

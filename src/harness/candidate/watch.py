@@ -371,6 +371,18 @@ def guarded_suppress(watch):
     contextlib.suppress.__exit__ = exit
 
 
+def guarded_compiler(watch):
+    """`torch.compile` where the policy does not allow what it makes."""
+    import torch._dynamo
+
+    def refused(*_, **__):
+        with watch.quiet():
+            by = watch.by() if watch.phase is not None else None
+            watch.refuse("uses `torch.compile`, at %s, and its policy does not allow `inductor`" % (by[0] if by is not None else "an unknown line"))
+
+    torch.compile = torch.nn.Module.compile = torch._dynamo.optimize = refused
+
+
 def guarded_threads(watch):
     """Threads that code of the kernel starts."""
     before = _thread.start_new_thread

@@ -18,6 +18,7 @@ pub mod implausible;
 pub mod interval;
 pub mod judge;
 pub mod orders;
+pub mod own_share;
 pub mod paired;
 pub mod pattern;
 pub mod reward;

@@ -45,6 +45,10 @@ impl Planner<'_> {
         let (compile, inspect) = self.compile(scope, build, compiler, ABLATION, Some(&case.problem))?;
         let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
         params.protocol = CALLS_PROTOCOL;
+        let policy = scope.kernel.torch.as_ref().and_then(|torch| torch.policy.clone());
+        if let Some(launch) = &mut params.torch {
+            launch.recorded = policy.is_some();
+        }
         let own = self.own_functions(scope.package, &case.problem, &params.compare);
         let mut parts = self.parts(scope, build);
         parts.extend([shape.as_str(), CONFIRMED]);
@@ -66,6 +70,7 @@ impl Planner<'_> {
             tolerance: case.tolerance.clone(),
             absent: self.absence(scope, case),
             confirms: true,
+            policy,
             known_inputs: case.problem.stored().map(|(tensor, ..)| tensor.name.clone()).collect(),
         };
         let calibration = self.calibration_id(scope.package, scope.operator, scope.choice);

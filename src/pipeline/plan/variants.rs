@@ -380,6 +380,7 @@ impl Planner<'_> {
             tolerance: case.tolerance.clone(),
             absent,
             confirms: confirmation.is_some(),
+            policy: None,
             known_inputs: case.problem.stored().map(|(tensor, ..)| tensor.name.clone()).collect(),
         };
         let calibration = self.calibration_id(scope.package, scope.operator, scope.choice);

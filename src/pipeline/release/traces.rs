@@ -214,7 +214,9 @@ fn of_finding(finding: &Finding, known: &Known<'_>) -> Status {
         FindingKind::NoProgress => Status::Timeout,
         FindingKind::WrongShape => Status::IncorrectShape,
         FindingKind::WrongType => Status::IncorrectDtype,
-        FindingKind::KeepsState | FindingKind::Forbidden | FindingKind::Protocol => hack(known),
+        FindingKind::KeepsState | FindingKind::Forbidden | FindingKind::Protocol | FindingKind::Policy => {
+            hack(known)
+        },
         // Values that are not what they must be, wherever they were compared.
         FindingKind::Unwritten | FindingKind::OrderDependent if known.wrong_values => Status::IncorrectNumerical,
         _ => Status::RuntimeError,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::duration;
 use kforge_numerics::measure::interval::median_interval;
+use kforge_numerics::measure::own_share::{OwnShare, own_share};
 use kforge_numerics::measure::stats::median;
 use kforge_types::record::kind::calls::documents::CallsObserved;
 
@@ -37,6 +38,9 @@ pub struct CallsReport {
     /// Why calls were not timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed: Option<String>,
+    /// Where calls spend time of the device, if the kernel has a policy and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnShare>,
 }
 
 impl CallsReport {
@@ -56,6 +60,7 @@ impl CallsReport {
             calls: seen.call_ns.len() as u64,
             compared: u64::from(seen.checked).saturating_sub(seen.stress_ns.len() as u64),
             untimed,
+            own: seen.launched.as_ref().and_then(own_share),
         })
     }
 
@@ -88,6 +93,14 @@ impl CallsReport {
         self.call_ns.map(|_| format!("{}: {}; {}", self.shape, self.told(), self.about()))
     }
 
+    /// Where calls spend time of the device, in one line.
+    pub(super) fn own_line(&self) -> Option<String> {
+        self.own.as_ref().map(|own| {
+            let time = duration(own.device_ns);
+            format!("{}: its own kernels take {} of {time} of the device a call: {}", self.shape, own.said(), own.named(false))
+        })
+    }
+
     /// The cells of a table with [`COLUMNS`].
     pub(super) fn cells(&self) -> [String; 6] {
         let interval = match (&self.untimed, self.interval) {
@@ -104,12 +117,14 @@ pub(super) fn lines(all: &[CallsReport]) -> Vec<String> {
     let timed = || all.iter().filter(|one| one.call_ns.is_some());
     let width = timed().map(|one| one.shape.len()).max().unwrap_or(0);
     let line = |one: &CallsReport| format!("{:width$}  {}  {DIM}{}{DIM:#}", one.shape, one.told(), one.about());
-    timed().map(line).collect()
+    let own = all.iter().filter_map(CallsReport::own_line).map(|line| format!("{DIM}{line}{DIM:#}"));
+    timed().map(line).chain(own).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_types::record::kind::calls::documents::{LaunchedKernel, LaunchedKernels};
     use kforge_types::record::{Finding, FindingKind, VerifyObservation};
 
     fn seen() -> CallsObserved {
@@ -139,6 +154,16 @@ mod tests {
         let cells = found.cells();
         assert_eq!(cells.len(), COLUMNS.split(" | ").count());
         assert_eq!(cells[1..4], ["145.00 us", "141.00 us to 149.00 us", "61.20 us"]);
+    }
+
+    #[test]
+    fn the_share_of_own_kernels_is_told_after_the_times() {
+        let kernel = |name: &str, ns, declared| LaunchedKernel { name: name.into(), launches: 3, ns, copies: false, declared };
+        let kernels = vec![kernel("fused", 90_000.0, true), kernel("nvjet_x", 210_000.0, false)];
+        let launched = LaunchedKernels { calls: 3, kernels, absent: None };
+        let said = told(&CallsObserved { launched: Some(launched), ..seen() });
+        let line = "big: its own kernels take 30.0 % of 100.00 us of the device a call: `nvjet_x` (cublas) 70.0 %, `fused` (its own) 30.0 %";
+        assert_eq!(said.lines().nth(1), Some(line), "{said}");
     }
 
     #[test]

@@ -199,6 +199,11 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
             }
         }
         for (kernel, target) in targets() {
+            for line in target.calls.iter().filter_map(calls::CallsReport::own_line) {
+                let _ = writeln!(out, "\n{} on {}, {}", cell(&kernel.name), cell(&target.target), cell(&line));
+            }
+        }
+        for (kernel, target) in targets() {
             if let Some(rounds) = &target.rounds {
                 let types = if target.types.is_empty() { String::new() } else { format!(" ({})", target.types) };
                 let name = format!("`{}`{types} on `{}`", kernel.name, target.target);

@@ -4,6 +4,7 @@ use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
 use kforge_numerics::measure::confirm::{called_again, confirmed};
 use kforge_numerics::measure::judge::judge;
+use kforge_numerics::measure::own_share::under;
 use kforge_numerics::measure::tolerate::tolerated;
 use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::params::{Indecision, JudgeParams, Judgement};
@@ -42,6 +43,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let (mut doubtful, mut would, mut refused, mut code) = (false, vec![], None, JUDGED);
     let called: Option<CallsObserved> = io::document(job, "called")?;
     let untimed = called.as_ref().and_then(|called| called.untimed.clone());
+    let launched = called.as_ref().and_then(|called| called.launched.clone());
     let is_called = called.is_some();
     let observed = match called {
         Some(called) => Some(called.compared),
@@ -71,7 +73,10 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         }
     };
     let judgement = match params.confirms {
-        true if is_called => called_again(judgement),
+        true if is_called => match &params.policy {
+            Some(policy) => under(policy, launched.as_ref(), called_again(judgement)),
+            None => called_again(judgement),
+        },
         true => confirmed(judgement, io::document(job, "timed")?.as_ref(), &params.tolerance),
         false => judgement,
     };

@@ -13,6 +13,7 @@ use super::method::Method;
 use super::operator::TypeRef;
 use super::search::Search;
 use super::tensor_map::MapDecl;
+use super::policy::Policy;
 use super::torch::{TorchCall, TorchDecl};
 use super::triton::{Specialize, TritonDecl};
 use super::variant::TuneValue;
@@ -286,6 +287,8 @@ pub struct TorchKernel {
     pub function: String,
     /// How it is called, if the kernel says so; otherwise as the reference in PyTorch is, or by names alone.
     pub call: Option<(TorchCall, TorchDecl)>,
+    /// What it may call, if the kernel states a policy.
+    pub policy: Option<Policy>,
 }
 
 /// The name that counts the iterations of `repeat`.

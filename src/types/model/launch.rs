@@ -15,7 +15,7 @@ use super::tensor_map::{self, MapDecl, Mapped};
 use super::torch::{self, TorchCall, TorchLaunch};
 use super::triton::{ConstDecl, TritonCall, TritonConst, TritonDecl, TritonOptions};
 use super::variant::Variant;
-use super::{Arch, DType, Place, Scalar, Text};
+use super::{Arch, DType, Library, Place, Scalar, Text};
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::diag::closest;
 
@@ -96,7 +96,8 @@ impl Kernel {
         };
         call.constants.extend(variant.values.iter().map(|(name, value)| (name.clone(), torch::constant(value))));
         let stated = kernel.call.is_some();
-        Ok(Some(TorchLaunch { function: kernel.function.clone(), call, stated, of_reference }))
+        let uncompiled = kernel.policy.as_ref().is_some_and(|policy| !policy.allows(Library::Inductor));
+        Ok(Some(TorchLaunch { function: kernel.function.clone(), call, stated, of_reference, uncompiled, recorded: false }))
     }
 
     /// The launches of a variant for a problem of its operator, with `when` and `repeat` resolved. Fails if an expression fails, if a launch exceeds what CUDA

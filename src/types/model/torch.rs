@@ -51,6 +51,12 @@ pub struct TorchLaunch {
     /// Values of constants that the source may set at its top, because the reference does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub of_reference: BTreeMap<String, Json>,
+    /// Whether its policy forbids what `torch.compile` makes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncompiled: bool,
+    /// calls only: whether the kernels of the device that its calls launch are recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded: bool,
 }
 
 /// A value that depends on the shape.

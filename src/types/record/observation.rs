@@ -68,6 +68,8 @@ pub enum FindingKind {
     LimitExceeded,
     /// The candidate broke the protocol with its runner, so its answers cannot be trusted.
     Protocol,
+    /// Calls of a kernel in PyTorch spend time of the device in another way than the kernel's policy permits.
+    Policy,
 }
 
 impl FindingKind {

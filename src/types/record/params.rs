@@ -11,7 +11,7 @@ use crate::model::bound::{Buffer, Constant, Launch, Problem};
 use crate::model::method::SassPatterns;
 use crate::model::torch::TorchLaunch;
 use crate::model::triton::TritonCompile;
-use crate::model::{Compare, Metric, Sanitizer, Tolerance};
+use crate::model::{Compare, Metric, Policy, Sanitizer, Tolerance};
 use kforge_foundation::base::Digest;
 
 /// generate, from files. Inputs `file:NAME` hold every file that the source can reach. Output `source`: a [`super::spec::Tree`].
@@ -370,6 +370,9 @@ pub struct JudgeParams {
     /// The inputs whose values are in files of the package, so that every candidate can know them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known_inputs: Vec<String>,
+    /// The policy of a kernel in PyTorch whose calls were timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
 }
 
 /// What judge concludes.

@@ -165,6 +165,9 @@ pub struct Rule {
     /// The metrics of a profile. A metric that is not listed has no counter.
     #[serde(default)]
     pub metrics: BTreeMap<String, f64>,
+    /// Nanoseconds of the kernels of the device that a call of a kernel in PyTorch launches, by name. Nothing is recorded without one.
+    #[serde(default)]
+    pub launched: BTreeMap<String, f64>,
     /// The fault of the launch.
     pub fault: Option<Fault>,
     /// What a verification finds of it. Its outputs are then compared with nothing.
@@ -217,6 +220,7 @@ pub(super) struct Behaviour {
     pub(super) fresh_ns: Vec<f64>,
     pub(super) floor_ns: [f64; 2],
     pub(super) clock_ns: f64,
+    pub(super) launched: BTreeMap<String, f64>,
     pub(super) fault: Option<Fault>,
     pub(super) finds: Option<FindingKind>,
 }
@@ -340,6 +344,7 @@ impl Scenario {
                 all.fresh_ns.clone_from(&rule.fresh_ns);
             }
             all.floor_ns = [0, 1].map(|at| all.floor_ns[at] + rule.floor_ns.map_or(0.0, |floor| floor[at]));
+            all.launched.extend(rule.launched.clone());
             all.error = all.error.max(rule.error);
             all.fresh_error = all.fresh_error.max(rule.fresh_error).max(rule.error);
             all.stress_error = all.stress_error.max(rule.stress_error).max(rule.error);

@@ -1,5 +1,6 @@
 //! verify, bench, calls, peaks, pairs, baseline and profile on a virtual device. Knows parameters, behaviours and observations; judges nothing.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use super::TOOL;
@@ -16,7 +17,7 @@ use kforge_numerics::measure::sampling::{self, Side};
 use kforge_numerics::reference::fresh;
 use kforge_types::model::{Metric, Role, Tensor};
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, BaselineParams, Callee};
-use kforge_types::record::kind::calls::documents::CallsObserved;
+use kforge_types::record::kind::calls::documents::{CallsObserved, LaunchedKernel, LaunchedKernels};
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::peaks::{PeaksObserved, PeaksParams};
 use kforge_types::record::profile::{Peaks, ProfileObserved, ProfileParams};
@@ -260,10 +261,28 @@ pub(crate) fn calls(task: &Task) -> Response {
             (seen.call_ns, seen.dropped) = (series.samples_ns, series.dropped);
             (seen.hand_over_ns, seen.checked) = (vec![HAND_OVER_NS; STRESSED], 1);
         }
+        if params.torch.as_ref().is_some_and(|launch| launch.recorded) {
+            seen.launched = Some(launched(task, &behaviour.launched)?);
+        }
         let timed = seen.call_ns.len();
         at.done(task, &seen, fault, format!("{timed} calls"))
     };
     run().unwrap_or_else(|response: Response| response)
+}
+
+/// The kernels that a call launched. A name that a file of the kernel holds is declared there.
+fn launched(task: &Task, kernels: &BTreeMap<String, f64>) -> Result<LaunchedKernels, Response> {
+    let files = std::fs::read_to_string(task.required("binary")?);
+    let files = files.map_err(|e| failed(format!("cannot read the kernel: {e}")))?;
+    let of = |(name, ns): (&String, &f64)| LaunchedKernel {
+        name: name.clone(),
+        launches: 1,
+        ns: *ns,
+        copies: false,
+        declared: files.contains(name.as_str()),
+    };
+    let absent = kernels.is_empty().then(|| "the virtual device records no kernels".to_string());
+    Ok(LaunchedKernels { calls: 1, kernels: kernels.iter().map(of).collect(), absent })
 }
 
 /// What launches on inputs of a stress class left and took; none with few samples or if no class suits.

@@ -40,10 +40,12 @@ def torch_candidates(lab, quick, chosen):
     folder = package(lab, cases)
     done, steps = lab.build(folder, "--jobs", "8", limit=1500, KFORGE_TOOLCHAIN_PYTHON=python, KFORGE_BUILD_TIME_LIMIT=LIMIT)
     targets = dict(lab.targets(folder))
-    verdicts = {name: [shape["verdict"] for shape in target["shapes"]] for name, target in targets.items()}
+    # A verdict that its timed calls leave open is said where it is not confirmed.
+    verdicts = {name: [said(shape) for shape in target["shapes"]] for name, target in targets.items()}
     held = {case.name: case.holds(verdicts.get(case.name, [])) for case in cases}
     table(cases, verdicts, held, release)
-    kinds = {"cheat": "are refused for their reasons", "timed": "are refused when their calls are timed, for their reasons", "honest": "are accepted"}
+    policies(lab, cases, targets)
+    kinds = {"cheat": "are refused for their reasons", "timed": "are refused when their calls are timed, for their reasons", "honest": "are accepted", "policy": "are judged by their policies"}
     for kind, what in kinds.items():
         all_of = [case for case in cases if case.kind == kind]
         missed = [f"{case.name}: {verdicts.get(case.name)}"[:300] for case in all_of if not held[case.name]]
@@ -66,14 +68,35 @@ def torch_candidates(lab, quick, chosen):
     lab.figures["torch_candidates"] = {"torch": release, "seconds": done.seconds, "held": held, "verdicts": verdicts, "steps": {step.id: step.seconds for step in ran}}
 
 
+def said(shape):
+    """The verdict of a shape, or why it is not confirmed."""
+    return {"not confirmed": shape["not_confirmed"]} if shape["verdict"] == "pass" and shape.get("not_confirmed") else shape["verdict"]
+
+
+def policies(lab, cases, targets):
+    """Whether policies hold, and where calls spend time of the device."""
+    of = [case for case in cases if case.kind == "policy"]
+    print("\n| kernel with a policy | own share | time of the device a call | kernels |\n|---|---|---|---|")
+    for case in of:
+        for call in targets.get(case.name, {}).get("calls", []):
+            own = call.get("own")
+            if own:
+                kernels = ", ".join(f"{one['name']} ({one['whose'] if isinstance(one['whose'], str) else one['whose']['library']}) {one['share']:.3f}" for one in own["kernels"][:4])
+                print(f"| {case.name} | {own['at_least']:.3f} to {own['at_most']:.3f} | {own['device_ns'] / 1e3:.1f} us | {kernels} |")
+    lab.figures["torch_policies"] = {case.name: [call.get("own") for call in targets.get(case.name, {}).get("calls", [])] for case in of}
+
+
 class Case:
     """A kernel of a suite, and what is expected of it."""
 
-    def __init__(self, suite, kind, name, operator, function, reason=None, words=None):
-        self.folder, self.kind, self.name = suite / ("cheats" if kind == "cheat" else kind) / name, kind, name
-        self.operator, self.function, self.reason, self.words = operator, function, reason, words
+    def __init__(self, suite, kind, name, operator, function, reason=None, words=None, policy=None):
+        self.folder, self.kind, self.name = suite / {"cheat": "cheats", "policy": "policies"}.get(kind, kind) / name, kind, name
+        self.operator, self.function, self.reason, self.words, self.policy = operator, function, reason, words, policy
 
     def holds(self, verdicts):
+        if self.kind == "policy":
+            said = [verdict if isinstance(verdict, str) else json.dumps(verdict, ensure_ascii=False) for verdict in verdicts]
+            return bool(said) and all(re.search(self.words, text.replace("\\\\", "\\")) if self.words else text == "pass" for text in said)
         if self.kind == "honest":
             # A timed call that is wrong fails it.
             return bool(verdicts) and all(verdict == "pass" for verdict in verdicts)
@@ -97,6 +120,8 @@ def read(quick):
                 cases.append(Case(suite, "honest", name, honest["operator"], honest["function"]))
     for name, words in common["timed"].items():
         cases.append(Case(SUITES[0], "timed", name, "linear", "ModelNew", "found when its calls are timed", words))
+    for name, of in own["policy"].items():
+        cases.append(Case(SUITES[1], "policy", name, "linear", "ModelNew", "its policy" if "found" in of else None, of.get("found"), of["policy"]))
     cases.append(Case(SUITES[0], "honest", "escapes", "linear", "ModelNew"))
     cases[-1].folder = SUITES[0] / "confined/escapes"
     return cases
@@ -111,8 +136,9 @@ def package(lab, cases):
     text = re.sub(r"^(shapes\.small = \{.*) \}$", r'\1, role = "bench" }', text, flags=re.MULTILINE)
     for case in cases:
         shutil.copytree(case.folder, folder / case.name)
+        policy = f"policy = {case.policy}\n" if case.policy else ""
         tuned = "tune.BLOCK = [2, 4]\n" if case.name == "tuned" else ""
-        text += f'\n[kernel.{case.name}]\noperator = "{case.operator}"\nlanguage = "torch"\nsource = "{case.name}/kernel.py::{case.function}"\n{tuned}'
+        text += f'\n[kernel.{case.name}]\noperator = "{case.operator}"\nlanguage = "torch"\nsource = "{case.name}/kernel.py::{case.function}"\n{tuned}{policy}'
     (folder / "kernel.toml").write_text(text)
     lab.ready(folder)
     shutil.copy(ROOT / "examples/quickstart/kforge.lock", folder)

@@ -113,7 +113,8 @@ fn notes(h: &mut Html, seat: &Seat<'_>) {
     if let Some(host) = &target.host {
         h.leaf("p", &[("class", &"v open")], host_launched(host));
     }
-    for line in target.calls.iter().filter_map(CallsReport::line) {
+    let own = target.calls.iter().filter_map(CallsReport::own_line);
+    for line in target.calls.iter().filter_map(CallsReport::line).chain(own) {
         h.leaf("p", &[("class", &"s")], line);
     }
     for (shape, line) in by_class(target) {

@@ -3,8 +3,9 @@
 use toml::de::DeTable;
 
 use super::read::{Reader, sub};
-use crate::model::Text;
 use crate::model::kernel::TorchKernel;
+use crate::model::policy::OWN_SHARE;
+use crate::model::{Library, Policy, Text};
 
 impl Reader<'_> {
     /// What is called of a kernel in PyTorch, and its file.
@@ -12,7 +13,24 @@ impl Reader<'_> {
         let stated = self.text(table, "source")?;
         let (file, function) = self.function(&stated, &[".py"])?;
         let call = sub(table, "call").map(|call| self.torch_call(call));
-        Some((TorchKernel { function, call }, Text { value: file, place: stated.place }))
+        let policy = sub(table, "policy").map(|policy| self.policy(policy));
+        Some((TorchKernel { function, call, policy }, Text { value: file, place: stated.place }))
+    }
+
+    /// What it may call.
+    fn policy(&mut self, table: &DeTable<'_>) -> Policy {
+        // Other words have been reported.
+        let libraries = self.texts(table, "libraries");
+        let libraries = libraries.iter().filter_map(|name| Library::of(&name.value)).collect();
+        let mut own_share = OWN_SHARE;
+        if let Some((share, span)) = self.number(table, "own_share") {
+            if (0.0..=1.0).contains(&share) {
+                own_share = share;
+            } else {
+                self.wrong("manifest.policy", "`own_share` is not a share".into(), span, "a number from 0 to 1");
+            }
+        }
+        Policy { libraries: table.contains_key("libraries").then_some(libraries), own_share }
     }
 
     /// Refuses the keys that kernels in PyTorch do not have.

@@ -20,7 +20,7 @@ impl Reader<'_> {
         let stated = self.text(table, "language").map(|language| language.value);
         let of = |language: &Language| stated.as_ref() == Some(&language.to_string());
         let language = [Language::Triton, Language::Torch].into_iter().find(of).unwrap_or(Language::Cuda);
-        let of_one = [("specialize", Language::Triton), ("call", Language::Torch)];
+        let of_one = [("specialize", Language::Triton), ("call", Language::Torch), ("policy", Language::Torch)];
         for (key, only) in of_one.into_iter().filter(|(_, only)| *only != language) {
             if let Some((at, _)) = table.get_key_value(key) {
                 let message = format!("kernel `{name}` is not in {} and states `{key}`", only.title());

@@ -1,5 +1,6 @@
 //! The keys of `kernel.toml`, table by table. Knows names, kinds and one line of meaning each; values are checked where they are decoded.
 
+use super::policy_fields::POLICY;
 use super::spec::{Field, Spec, Ty, Vocabulary, opt, req};
 use crate::model::Pattern;
 use crate::model::agent::Scope;
@@ -737,6 +738,7 @@ pub(super) static KERNEL: Spec = Spec {
             Ty::Table(&TORCH_CALL),
             "in PyTorch: how it is called; default as the operator's reference in PyTorch, or by names",
         ),
+        opt("policy", Ty::Table(&POLICY), "in PyTorch: what it may call; default anything"),
         opt(
             "specialize",
             Ty::Any(&[Ty::Words(&SPECIALIZE, &[]), Ty::Map("dim", &Ty::Int)]),

@@ -14,6 +14,7 @@ mod decode_shape;
 mod decode_torch;
 mod decode_triton;
 mod fields;
+mod policy_fields;
 mod read;
 mod schema;
 mod spec;

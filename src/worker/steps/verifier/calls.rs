@@ -12,6 +12,7 @@
 //! | the hand-over without a call is measured before code of the kernel is in the process | later, the process could make it look expensive |
 //! | outputs of a part of the calls, drawn in the end, are compared with expected values: all if they are cheap, at least [`LEAST_COMPARED`] | computing them takes longer than the calls; a kernel that is wrong in half of its calls, which is what moves a median, passes with a probability of 3 % at most |
 //! | two calls at drawn positions have inputs of a stress class, and are compared; their times are in no series | a kernel may be careful with unusual inputs only until it is timed |
+//! | where the kernel has a policy, a second process makes a few further calls, whose kernels are recorded and whose outputs are compared | recording slows calls; a kernel that does other work while it is recorded has to do all of it correctly |
 //! | what does not fit is unknown: memory, drawing inputs, expected values | there is no time without a comparison |
 
 use std::collections::{BTreeSet, VecDeque};
@@ -29,12 +30,13 @@ use kforge_harness::message::Response;
 use kforge_harness::observer::{Against, Observer, RunOutputs};
 use kforge_harness::oracle::{Source, TrialValues};
 use kforge_harness::task::{Task, failed};
+use kforge_numerics::measure::own_share::base_name;
 use kforge_numerics::reference::float::encode_strided;
 use kforge_types::model::Role;
 use kforge_types::model::torch::TorchLaunch;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 use kforge_types::record::Provenance;
-use kforge_types::record::kind::calls::documents::CallsObserved;
+use kforge_types::record::kind::calls::documents::{CallsObserved, LaunchedKernel, LaunchedKernels};
 use kforge_types::record::params::{Trial, VerifyParams};
 use kforge_types::record::{Finding, FindingKind, Fresh, FreshTrial, Note, Verdict};
 
@@ -52,6 +54,8 @@ const LEAST_COMPARED: usize = 5;
 /// How long the timed calls may take with the drawing of their inputs, and the computation of expected values. Both are exceeded only for the least numbers.
 const CALLING: Duration = Duration::from_secs(40);
 const COMPARING: Duration = Duration::from_secs(20);
+/// Calls whose kernels are recorded.
+const RECORDED: usize = 3;
 /// The most bytes of inputs that are drawn before the device is locked, and of outputs that are kept until they are compared, beyond those of the least calls.
 const DRAWN: u64 = 256 << 20;
 const KEPT: u64 = 256 << 20;
@@ -150,7 +154,120 @@ impl Calls<'_> {
         };
         process.end().map_err(io)?;
         self.compare(&source, &plan, &ended)?;
+        if self.launch.recorded && !self.seen.call_ns.is_empty() && !self.has_failed() {
+            self.recorded(&mut clock, &kernel, &source, (prepare, plan.len()))?;
+        }
         self.finish(&clock)
+    }
+
+    /// Whether something is known that fails the kernel.
+    fn has_failed(&self) -> bool {
+        self.observer.seen.findings.iter().any(|finding| !finding.kind.is_allowed())
+    }
+
+    /// Calls the kernel in another process in which the kernels of the device are recorded, and compares the outputs. `first` calls were drawn before.
+    fn recorded(
+        &mut self,
+        clock: &mut CallClock,
+        kernel: &TorchKernel<'_>,
+        source: &Source<'_>,
+        (prepare, first): (Duration, usize),
+    ) -> Result<(), Response> {
+        let (task, problem) = (self.task, &self.params.problem);
+        let io = |e: std::io::Error| failed(format!("cannot end the kernel's process: {e}"));
+        let (mut process, _turn) = self.place.start(task, problem, kernel, &[], (prepare, Turn::Alone))?;
+        let mut launched = LaunchedKernels::default();
+        match process.record(prepare) {
+            Err(Response::Unavailable { why }) => launched.absent = Some(why),
+            Err(response) => return Err(response),
+            Ok(()) => {
+                let begun = process.begin(prepare)?;
+                if self.hear(&begun, None) {
+                    self.record(clock, &mut process, source, (first, &mut launched))?;
+                }
+            }
+        }
+        process.end().map_err(io)?;
+        launched.kernels.sort_by(|a, b| a.name.cmp(&b.name));
+        self.seen.launched = Some(launched);
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        clock: &mut CallClock,
+        process: &mut TorchProcess,
+        source: &Source<'_>,
+        (first, launched): (usize, &mut LaunchedKernels),
+    ) -> Result<(), Response> {
+        let train = self.launch.call.train;
+        for at in 0..WARMING + RECORDED {
+            let counts = at >= WARMING;
+            let drawn = (self.params.trials.len() + first + at) as u32;
+            let (trial, _) = of_call(self.params, drawn, false)?;
+            let contents = self.contents(source, &trial)?;
+            let poison = POISONS[at % 2];
+            stage(clock, &contents)?;
+            let (number, limit) = (clock.number(), self.task.run_limit);
+            let ask = || match counts {
+                true => process.recorded(number, train, limit),
+                false => process.timed(number, train, limit),
+            };
+            let (called, timed) = together(clock, number, poison, limit, ask)?;
+            let called = called?;
+            if !self.hear(&called, None) || !self.ended(timed) {
+                return Ok(());
+            }
+            if !counts {
+                continue;
+            }
+            launched.calls += 1;
+            for one in called.launched {
+                let declared = !one.copies && self.declares(base_name(&one.name));
+                let found = launched.kernels.iter_mut().find(|known| known.name == one.name);
+                match found {
+                    Some(known) => {
+                        known.launches += one.launches;
+                        known.ns += one.ns;
+                    }
+                    None => launched.kernels.push(LaunchedKernel {
+                        name: one.name,
+                        launches: one.launches,
+                        ns: one.ns,
+                        copies: one.copies,
+                        declared,
+                    }),
+                }
+            }
+            let (inputs, expected) = self.held(source, &trial)?;
+            let mut outputs = vec![];
+            for (position, tensor) in self.params.problem.tensors.iter().enumerate() {
+                if tensor.role != Role::Input {
+                    outputs.push((tensor, clock.taken(position)?));
+                }
+            }
+            let outputs = outputs.iter().map(|(tensor, bytes)| (*tensor, bytes.as_slice().into())).collect();
+            let run = RunOutputs { said: ", while its kernels were recorded", poison, outputs };
+            self.observer.compare(&trial, &Against::Values(&inputs, &expected), &[run])?;
+        }
+        // A call that takes longer on the device than for whoever waits for it did other work than the timed ones.
+        let device: f64 = launched.kernels.iter().map(|one| one.ns).sum::<f64>() / f64::from(launched.calls.max(1));
+        let longest = self.seen.call_ns.iter().copied().fold(0.0, f64::max);
+        if device > longest {
+            let message = format!(
+                "calls whose kernels are recorded take {:.1} us of the device, and no timed call took longer than {:.1} us: they do other work",
+                device / 1e3,
+                longest / 1e3
+            );
+            self.observer.find(Finding::new(FindingKind::Policy, message));
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel's own files hold a name.
+    fn declares(&self, name: &str) -> bool {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        !name.is_empty() && self.binary.files.values().any(|text| text.split(|c| !is_word(c)).any(|word| word == name))
     }
 
     /// Takes the times of hand-overs without a call.
@@ -296,11 +413,7 @@ impl Calls<'_> {
         contents: &Contents,
         poison: u8,
     ) -> Result<(Called, Timed), Response> {
-        for (at, contents) in contents.iter().enumerate() {
-            if let Some(contents) = contents {
-                clock.stage(at, contents)?;
-            }
-        }
+        stage(clock, contents)?;
         let (number, limit, train) = (clock.number(), self.task.run_limit, self.launch.call.train);
         let (called, timed) = together(clock, number, poison, limit, || process.timed(number, train, limit))?;
         Ok((called?, timed))
@@ -414,6 +527,16 @@ impl Calls<'_> {
         let (verdict, forget) = (self.passing.clone().map(Verdict::Fail), self.passing.is_some());
         Ok(Response::Done { verdict, notes: self.notes, summary, forget })
     }
+}
+
+/// Keeps the contents of the tensors that are read for the next call.
+fn stage(clock: &mut CallClock, contents: &Contents) -> Result<(), Response> {
+    for (at, contents) in contents.iter().enumerate() {
+        if let Some(contents) = contents {
+            clock.stage(at, contents)?;
+        }
+    }
+    Ok(())
 }
 
 /// How many things fit into a time, if each takes that long; at most `most`.

@@ -1,7 +1,7 @@
 //! Kernels in PyTorch: what they call, with what, and which keys make no sense for them.
 
 use super::{package, read, show};
-use crate::model::{Arch, Language};
+use crate::model::{Arch, Language, Library};
 use serde_json::json;
 
 /// A manifest with these keys of the kernel.
@@ -71,6 +71,8 @@ fn what_makes_no_sense_in_pytorch_is_refused_where_it_stands() {
         (kernel("host = \"launch.cu::run\""), "manifest.conflict", "host", "file.py::Name"),
         (kernel("generate.agent = \"rules\""), "manifest.conflict", "generate", "your own `source`"),
         (kernel("verify.sanitize = [\"memcheck\"]"), "manifest.conflict", "sanitize", "does not launch"),
+        (kernel("policy = { own_share = 1.5 }"), "manifest.policy", "1.5", "from 0 to 1"),
+        (kernel("policy = { libraries = [\"cutlass\"] }"), "manifest.value", "cutlass", "cublas"),
         (kernel("call = { casts = \"keep\" }"), "manifest.unknown-key", "casts", "unknown key"),
         (kernel("call = { names = { a = \"z\" } }"), "manifest.unknown-tensor", "z", "`call` names `z`"),
         (kernel("call = { init = [\"m\"] }"), "manifest.unknown-name", "m", "unknown name"),
@@ -97,6 +99,22 @@ fn a_kernel_in_pytorch_may_have_every_target() {
     let read = package(&with("source = \"fast.py::New\""));
     assert_eq!(read.kernels[0].targets, ["cpu", "h200"]);
     assert_eq!(package(&with("source = \"fast.py::New\"\ntargets = [\"h200\"]")).kernels[0].targets, ["h200"]);
+}
+
+#[test]
+fn a_policy_says_what_a_kernel_may_call_and_what_it_leaves_out_has_defaults() {
+    let policy = |text: &str| {
+        let package = package(&with(&format!("{PLAIN}\n{text}")));
+        package.kernels[0].torch.clone().unwrap().policy
+    };
+    assert_eq!(policy(""), None);
+    let empty = policy("policy = {}").unwrap();
+    assert_eq!((empty.libraries, empty.own_share), (None, 0.3));
+    let stated = policy("policy = { libraries = [\"cublas\", \"torch\"], own_share = 0.5 }").unwrap();
+    assert_eq!((stated.libraries, stated.own_share), (Some(vec![Library::Cublas, Library::Torch]), 0.5));
+    let compiles = |text: &str| !launched(&with(&format!("{PLAIN}\n{text}"))).uncompiled;
+    assert!(compiles("") && compiles("policy = {}") && compiles("policy = { libraries = [\"inductor\"] }"));
+    assert!(!compiles("policy = { libraries = [\"torch\"] }"));
 }
 
 #[test]

@@ -28,6 +28,38 @@ pub struct CallsObserved {
     /// Why calls were not timed; none if they were, or if the kernel failed before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untimed: Option<String>,
+    /// The kernels that further calls launched, if the kernel has a policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched: Option<LaunchedKernels>,
+}
+
+/// The kernels of a device that calls of a kernel in PyTorch launched, as the driver's records say. A process that ran no timed call made these calls.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LaunchedKernels {
+    /// How many calls they are of.
+    pub calls: u32,
+    /// The kernels by name, with the copies and fills of memory.
+    pub kernels: Vec<LaunchedKernel>,
+    /// Why nothing is known of them; none if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<String>,
+}
+
+/// A kernel of a device that calls of a kernel in PyTorch launched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LaunchedKernel {
+    /// Its name, with template arguments where it has some.
+    pub name: String,
+    /// How often it ran in all calls.
+    pub launches: u64,
+    /// How long it ran in all calls, in nanoseconds.
+    pub ns: f64,
+    /// Whether it is a copy or a fill of memory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub copies: bool,
+    /// Whether the kernel's own files hold a function's name that is its name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub declared: bool,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -45,6 +77,7 @@ impl CallsObserved {
             checked: 0,
             dropped: 0,
             untimed: None,
+            launched: None,
         }
     }
 }
