@@ -31,7 +31,7 @@
 //! | | [`release`] | import and export: evidence bundles; artifacts and where they are published; the comparison of two states |
 //! | `kforge-ops` | [`ops`] | what commands do: from a request to events and a result or a typed error; prints nothing and does not know the command line |
 //! | `kforge-serve` | `serve` | evaluation as a service: a queue, a journal and an HTTP interface in front of `ops`; a cargo feature of the same name |
-| `kforge` | [`cli`] | parses, calls an operation, renders; one thin file per command; the only printer |
+//! | `kforge` | [`cli`] | parses, calls an operation, renders; one thin file per command; the only printer |
 //!
 //! # The flow of data
 //!
@@ -71,7 +71,7 @@
 //! | `$KFORGE_HOME/pending/` | unfinished changes of a command to a workspace ([`workspace::changes`]) |
 //! | `~/.local/state/kforge/machine-key` | the key of this machine, outside the home; variables name another place ([`engine::machine_key`]) |
 //! | `$KFORGE_HOME/serve/` | what `kforge serve` must not forget, and the workspaces of its evaluations; `--state` names another folder |
-| `$KFORGE_HOME/tmp/`, `locks/`, `workspaces/` | unfinished files, locks, and the workspaces that use this home |
+//! | `$KFORGE_HOME/tmp/`, `locks/`, `workspaces/` | unfinished files, locks, and the workspaces that use this home |
 //! | `.kforge-artifact-*`, `.kforge-rerun-*`, `.kforge-reproduce-*` in the system's temporary folder | what is verified, run again or compared, while that lasts ([`engine::temporary`]) |
 
 pub use kforge_cuda as cuda;

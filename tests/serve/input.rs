@@ -18,6 +18,7 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
     let project = project();
     let server = Server::start(&project, &["--body-limit", "100000"]);
     let deep = |n: usize| format!("{}1{}", "[".repeat(n), "]".repeat(n));
+    let (deeper, deepest) = (deep(65), deep(40_000));
     let unknown = json!({ "candidate": request("x")["candidate"], "colour": "red" }).to_string();
     let nulls = json!({ "candidate": { "operator": { "operator": { "dims": null }, "source": "" } } }).to_string();
     let out = json!({ "candidate": { "package": { "manifest": "", "files": { "../x": "" } } } }).to_string();
@@ -28,8 +29,8 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
         (b"\"\xff\xfe\"", "not the JSON"),
         (b"{\"candidate\": \xc3}", "not the JSON"),
         (b"{} {}", "missing field"),
-        (deep(65).as_bytes(), "deeper than 64"),
-        (deep(40_000).as_bytes(), "deeper than 64"),
+        (deeper.as_bytes(), "deeper than 64"),
+        (deepest.as_bytes(), "deeper than 64"),
         (unknown.as_bytes(), "colour"),
         (nulls.as_bytes(), "none of `kernel.toml`"),
         (out.as_bytes(), "no path within the package"),

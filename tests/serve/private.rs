@@ -57,7 +57,7 @@ fn a_client_has_a_limit_of_its_own() {
     let words = ["--tokens", &tokens(&project), "--client-limit", "1", "--evaluations", "1"];
     let server = Server::start(&project, &words);
     let (mut alice, mut bob) = (server.connect_as(ALICE), server.connect_as(BOB));
-    let mut submit = |client: &mut Connection, mark: &str| {
+    let submit = |client: &mut Connection, mark: &str| {
         client.ask("POST", "/v1/evaluations", Some(endless(mark).to_string().as_bytes())).unwrap()
     };
     submit(&mut alice, "first").expect(202);

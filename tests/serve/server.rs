@@ -164,6 +164,12 @@ pub(crate) fn request(source: &str) -> Value {
     } } })
 }
 
+/// The same evaluation with another tolerance, so that nothing is known of it but what its steps have in common with the other: only judgements are new.
+pub(crate) fn distinct(mut request: Value, number: u32) -> Value {
+    request["candidate"]["operator"]["operator"]["tolerance"]["atol"] = (1e-6 + 1e-9 * f64::from(number)).into();
+    request
+}
+
 /// An evaluation whose kernel never ends by itself.
 pub(crate) fn endless(mark: &str) -> Value {
     request(&format!(

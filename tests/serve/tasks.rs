@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, project, request, source};
+use crate::server::{Server, distinct, project, request, source};
 
 #[test]
 fn a_right_kernel_passes_and_a_wrong_one_fails_with_the_element() {
@@ -92,7 +92,7 @@ fn one_content_is_evaluated_once_whatever_its_id() {
 fn equal_submissions_at_once_share_one_evaluation() {
     let project = project();
     let server = Server::start(&project, &[]);
-    let request = request(&source("2", "at once"));
+    let request = distinct(request(&source("2", "first")), 1);
     let tasks: Vec<Value> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| server.evaluate(&request))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()

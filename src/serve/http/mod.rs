@@ -12,6 +12,7 @@ mod own;
 mod pages;
 mod routes;
 mod server;
+mod stalled;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -534,3 +534,6 @@ pub(super) enum Snapshot {
     Result(u64, Place),
     Request(Digest, Place),
 }
+
+#[cfg(test)]
+mod tests;
