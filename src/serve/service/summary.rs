@@ -11,6 +11,7 @@ use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_pipeline::optimize::holdout::HeldBack;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::document::{KernelReport, ShapeReport, TargetReport, TimeReport};
+use kforge_pipeline::report::failure::FailureReport;
 use kforge_pipeline::report::messages::{COMPILE_ERROR, MessageReport};
 use kforge_types::model::{Package, ShapeRole};
 use kforge_types::record::{FindingKind, StepKind, Unknown, Verdict};
@@ -83,19 +84,19 @@ impl Summary {
                         }
                         Some(cause) => note(1, cause, reason.as_deref().unwrap_or_default()),
                     }
+                    if !not_compiled(target).is_empty() {
+                        compiled = Some(false);
+                        // What ended the compiler otherwise, such as a limit, may not do so again.
+                        keeps &= errors;
+                    }
                     match cause {
-                        Some(Cause::NotCompiled) => {
-                            compiled = Some(false);
-                            // What ended the compiler otherwise, such as a limit, may not do so again.
-                            keeps &= errors;
-                        }
-                        Some(Cause::Wrong) => {}
+                        Some(Cause::NotCompiled | Cause::Wrong) => {}
                         // A run that took too long may end in time another time.
                         Some(Cause::NoProgress) => keeps = false,
                         Some(_) => keeps = keeps && is_lasting(target),
                         None => keeps = keeps && is_timed(&of, target, measure),
                     }
-                    if cause == Some(Cause::Unavailable) && of.variants.is_empty() {
+                    if cause == Some(Cause::Unavailable) && target.unavailable.iter().any(|(kind, ..)| kind == StepKind::Compile.name()) {
                         compiled = compiled.filter(|all| !all);
                     }
                     kernels.push(of);
@@ -218,7 +219,7 @@ impl View {
         }
         let of: Vec<(VariantResult, Option<(Cause, String)>)> =
             variants.into_iter().map(|(name, shapes)| self.variant(name, &shapes, holdout, target)).collect();
-        let not_compiled = target.failures().into_iter().find(|failure| failure.kind == StepKind::Compile.name());
+        let not_compiled = not_compiled(target).into_iter().next();
         let decided = |wanted: VerdictWord| of.iter().find(|(variant, _)| variant.verdict == wanted);
         let unavailable = target.unavailable.iter().find(|(kind, ..)| decides(kind));
         let failed = target.failed.first().map(|(_, why)| why.as_str());
@@ -262,7 +263,7 @@ impl View {
     }
 
     /// The compiler's words: the first error with its place, then the rest.
-    fn failure(&self, failure: &kforge_pipeline::report::failure::FailureReport, target: &TargetReport) -> String {
+    fn failure(&self, failure: &FailureReport, target: &TargetReport) -> String {
         let rest: String = failure.rest(target).map(|line| format!("\n{line}")).collect();
         self.text(&format!("{}{rest}", failure.line()))
     }
@@ -276,6 +277,7 @@ impl View {
     ) -> (VariantResult, Option<(Cause, String)>) {
         let (held, shown): (Vec<&&ShapeReport>, Vec<&&ShapeReport>) =
             shapes.iter().partition(|shape| holdout.contains(&shape.shape));
+        let failure = not_compiled(target).into_iter().find(|failure| failure.variants.iter().any(|label| label == name));
         let held = together(held.iter().map(|shape| word(&shape.verdict)));
         let results: Vec<ShapeResult> = shown.iter().map(|shape| self.shape(shape, target)).collect();
         let verdict = together(results.iter().map(|shape| shape.verdict).chain(held)).unwrap_or(VerdictWord::Unknown);
@@ -289,18 +291,24 @@ impl View {
             })),
             VerdictWord::Unknown => Some(first(VerdictWord::Unknown).map_or(
                 (Cause::Undecided, "unknown at a holdout shape".into()),
-                |(shape, result)| (cause_of(&shape.verdict), result.reason.clone().unwrap_or_default()),
+                |(shape, result)| (cause_of(shape), result.reason.clone().unwrap_or_default()),
             )),
         };
         let holdout = held.map(|verdict| HoldoutReport { verdict });
+        if let Some(failure) = failure {
+            let why = (Cause::NotCompiled, self.failure(&failure, target));
+            return (VariantResult { variant: name.into(), verdict: VerdictWord::Fail, shapes: results, holdout }, Some(why));
+        }
         (VariantResult { variant: name.into(), verdict, shapes: results, holdout }, why)
     }
 
     fn shape(&self, shape: &ShapeReport, target: &TargetReport) -> ShapeResult {
+        // The step that prevents a verdict knows why.
+        let prevented = shape.prevented_by.as_ref().and_then(|step| target.failed.iter().find(|(failed, _)| failed == step));
         let reason = match &shape.verdict {
             Verdict::Pass => None,
             Verdict::Fail(why) => Some(self.text(why)),
-            Verdict::Unknown(why) => Some(self.text(&why.to_string())),
+            Verdict::Unknown(why) => Some(self.text(&prevented.map_or(why.to_string(), |(_, why)| why.clone()))),
         };
         let explains = !shape.explanation.is_empty() && !matches!(shape.verdict, Verdict::Pass);
         let time = target.times.iter().find(|time| time.shape == shape.shape && time.variant == shape.variant);
@@ -344,11 +352,18 @@ fn decides(kind: &str) -> bool {
     [StepKind::Generate, StepKind::Compile, StepKind::Oracle, StepKind::Verify].iter().any(|needed| needed.name() == kind)
 }
 
-fn cause_of(verdict: &Verdict) -> Cause {
-    match verdict {
-        Verdict::Unknown(Unknown::NoDevice(_) | Unknown::Missing(_)) => Cause::Unavailable,
+fn cause_of(shape: &ShapeReport) -> Cause {
+    match &shape.verdict {
+        Verdict::Unknown(Unknown::NoDevice(_)) => Cause::Unavailable,
+        Verdict::Unknown(Unknown::Missing(_)) if shape.prevented_by.is_none() => Cause::Unavailable,
         _ => Cause::Undecided,
     }
+}
+
+/// Why variants do not compile.
+fn not_compiled(target: &TargetReport) -> Vec<FailureReport> {
+    let compile = StepKind::Compile.name();
+    target.failures().into_iter().filter(|failure| failure.kind == compile).collect()
 }
 
 /// Fail if one fails, otherwise unknown if one is unknown, otherwise pass; none of no verdicts.
