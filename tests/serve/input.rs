@@ -22,11 +22,12 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
     let unknown = json!({ "candidate": request("x")["candidate"], "colour": "red" }).to_string();
     let nulls = json!({ "candidate": { "operator": { "operator": { "dims": null }, "source": "" } } }).to_string();
     let out = json!({ "candidate": { "package": { "manifest": "", "files": { "../x": "" } } } }).to_string();
-    let cases: [(&[u8], &str); 11] = [
+    let cases: [(&[u8], &str); 12] = [
         (b"", "EOF"),
         (b"{", "EOF"),
-        (b"[1,", "EOF"),
-        (b"\"\xff\xfe\"", "not the JSON"),
+        (b"[null, null]", "not a JSON object"),
+        (b" \n7", "not a JSON object"),
+        (b"{\"candidate\": \"\xff\xfe\"}", "not the JSON"),
         (b"{\"candidate\": \xc3}", "not the JSON"),
         (b"{} {}", "missing field"),
         (deeper.as_bytes(), "deeper than 64"),

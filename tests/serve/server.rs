@@ -30,7 +30,8 @@ impl Server {
 
     /// The same. If it ends at once, the error is what it said.
     pub(crate) fn try_start(project: &Project, words: &[&str]) -> Result<Server, String> {
-        let all = [&["serve", "--listen", "127.0.0.1:0", "--offline"], words].concat();
+        let listen: &[&str] = if words.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+        let all = [&["serve", "--offline"], listen, words].concat();
         let mut child = project.command(&all).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let mut before = String::new();

@@ -55,6 +55,10 @@ pub(crate) async fn json<T: DeserializeOwned>(headers: &HeaderMap, body: Body, l
     if let Some(why) = excess(&bytes) {
         return Err(Failure::new(ErrorCode::BadRequest, why));
     }
+    // Otherwise an array would count as the fields of an object in order.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| *first != b'{') {
+        return Err(Failure::new(ErrorCode::BadRequest, "the body is not a JSON object"));
+    }
     serde_json::from_slice(&bytes).map_err(|error| {
         Failure::new(ErrorCode::BadRequest, format!("the body is not the JSON that is expected: {error}"))
     })

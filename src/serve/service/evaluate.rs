@@ -121,6 +121,7 @@ impl Evaluator {
                 target_dir: Some(folder.join("target")),
                 offline: options.offline,
                 allow_unconfined: options.allow_unconfined,
+                every_step: true,
                 ..Options::default()
             },
             interrupted: interrupted.clone(),
