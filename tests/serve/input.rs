@@ -18,18 +18,20 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
     let project = project();
     let server = Server::start(&project, &["--body-limit", "100000"]);
     let deep = |n: usize| format!("{}1{}", "[".repeat(n), "]".repeat(n));
+    let (deeper, deepest) = (deep(65), deep(40_000));
     let unknown = json!({ "candidate": request("x")["candidate"], "colour": "red" }).to_string();
     let nulls = json!({ "candidate": { "operator": { "operator": { "dims": null }, "source": "" } } }).to_string();
     let out = json!({ "candidate": { "package": { "manifest": "", "files": { "../x": "" } } } }).to_string();
-    let cases: [(&[u8], &str); 11] = [
+    let cases: [(&[u8], &str); 12] = [
         (b"", "EOF"),
         (b"{", "EOF"),
-        (b"[1,", "EOF"),
-        (b"\"\xff\xfe\"", "not the JSON"),
+        (b"[null, null]", "not a JSON object"),
+        (b" \n7", "not a JSON object"),
+        (b"{\"candidate\": \"\xff\xfe\"}", "not the JSON"),
         (b"{\"candidate\": \xc3}", "not the JSON"),
         (b"{} {}", "missing field"),
-        (deep(65).as_bytes(), "deeper than 64"),
-        (deep(40_000).as_bytes(), "deeper than 64"),
+        (deeper.as_bytes(), "deeper than 64"),
+        (deepest.as_bytes(), "deeper than 64"),
         (unknown.as_bytes(), "colour"),
         (nulls.as_bytes(), "none of `kernel.toml`"),
         (out.as_bytes(), "no path within the package"),
@@ -52,16 +54,10 @@ fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     let project = project();
     let server = Server::start(&project, &["--body-limit", "1000"]);
     let mut stated = server.connect();
-    stated
-        .stream()
-        .write_all(b"POST /v1/evaluations HTTP/1.1\r\nhost: x\r\ncontent-length: 999999999999\r\n\r\n")
-        .unwrap();
+    stated.stream().write_all(b"POST /v1/evaluations HTTP/1.1\r\nhost: x\r\ncontent-length: 999999999999\r\n\r\n").unwrap();
     assert_eq!(stated.answer().unwrap().expect(413).json()["code"], "too-large");
     let mut chunked = server.connect();
-    chunked
-        .stream()
-        .write_all(b"POST /v1/evaluations HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
-        .unwrap();
+    chunked.stream().write_all(b"POST /v1/evaluations HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n").unwrap();
     let chunk = [b"100\r\n".as_slice(), &[b' '; 256], b"\r\n"].concat();
     for _ in 0..4 {
         chunked.stream().write_all(&chunk).unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, endless, project, request, source, until};
+use crate::server::{Server, distinct, endless, project, request, source, until};
 
 fn id(task: &Value) -> &str {
     task["id"].as_str().unwrap()
@@ -43,12 +43,12 @@ fn evaluations_of_higher_priority_come_first() {
     let server = Server::start(&project, &["--evaluations", "1"]);
     let blocker = server.post("/v1/evaluations", &endless("blocks")).expect(202).json();
     until("it runs", || server.get(&format!("/v1/tasks/{}", id(&blocker))).json()["status"] == "running");
-    let submit = |priority: &str| {
-        let mut request = request(&source("2", priority));
+    let submit = |(number, priority): (u32, &str)| {
+        let mut request = distinct(request(&source("2", "first")), number);
         (request["id"], request["priority"]) = (priority.into(), priority.into());
         server.post("/v1/evaluations", &request).expect(202);
     };
-    ["low", "normal", "high"].into_iter().for_each(submit);
+    (1..).zip(["low", "normal", "high"]).for_each(submit);
     server.delete(&format!("/v1/tasks/{}", id(&blocker))).expect(200);
     let ended = |name: &str| {
         let task = server.get(&format!("/v1/tasks/{name}?wait=100")).expect(200).json();

@@ -30,7 +30,8 @@ impl Server {
 
     /// The same. If it ends at once, the error is what it said.
     pub(crate) fn try_start(project: &Project, words: &[&str]) -> Result<Server, String> {
-        let all = [&["serve", "--listen", "127.0.0.1:0", "--offline"], words].concat();
+        let listen: &[&str] = if words.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+        let all = [&["serve", "--offline"], listen, words].concat();
         let mut child = project.command(&all).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let mut before = String::new();
@@ -144,9 +145,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// A kernel that is right if `factor` is 2. Each `mark` is another source, with the same machine code.
 pub(crate) fn source(factor: &str, mark: &str) -> String {
-    format!(
-        "// {mark}\nextern \"C\" __global__ void twice(const float *x, float *y, int n) {{\n    int i = threadIdx.x;\n    if (i < n) y[i] = {factor} * x[i] + 1;\n}}\n"
-    )
+    format!("// {mark}\nextern \"C\" __global__ void twice(const float *x, float *y, int n) {{\n    int i = threadIdx.x;\n    if (i < n) y[i] = {factor} * x[i] + 1;\n}}\n")
 }
 
 /// An evaluation of that source.
@@ -164,6 +163,12 @@ pub(crate) fn request(source: &str) -> Value {
         "entry": "twice",
         "launch": [{ "grid": ["1"], "block": ["n"], "args": ["x", "y", "n"] }],
     } } })
+}
+
+/// The same evaluation with another tolerance, so that nothing is known of it but what its steps have in common with the other: only judgements are new.
+pub(crate) fn distinct(mut request: Value, number: u32) -> Value {
+    request["candidate"]["operator"]["operator"]["tolerance"]["atol"] = (1e-6 + 1e-9 * f64::from(number)).into();
+    request
 }
 
 /// An evaluation whose kernel never ends by itself.

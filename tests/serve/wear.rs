@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::client::Connection;
-use crate::server::{Server, project, request, source};
+use crate::server::{Server, distinct, project, request, source};
 
 /// How many clients submit.
 const CLIENTS: usize = 64;
@@ -71,7 +71,9 @@ fn every_accepted_task_gets_one_right_answer_however_often_the_server_is_killed(
                     let content = chance.below(CONTENTS as u64);
                     let (factor, verdict) = if content % 2 == 0 { ("2", "pass") } else { ("3", "fail") };
                     let id = format!("task-{}", next.fetch_add(1, Ordering::Relaxed));
-                    let mut body = request(&source(factor, &format!("content {content}")));
+                    // Most have new judgements only; some are compiled.
+                    let mark = if content % 8 < 2 { format!("content {content}") } else { "first".into() };
+                    let mut body = distinct(request(&source(factor, &mark)), content as u32);
                     body["id"] = id.as_str().into();
                     let body = body.to_string();
                     // Without an answer, the same request is sent again under the same id.

@@ -218,7 +218,7 @@ async fn evaluate(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let request: Evaluate = body::json(&parts.headers, body, app.limits).await?;
+    let request: Evaluate = body::json(&parts.headers, body, &app.limits).await?;
     Ok(json_of(StatusCode::OK, &bench.submit(&app, &client, request).await?))
 }
 
@@ -244,7 +244,7 @@ async fn tasks(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let Tasks { task_ids, timeout } = body::json(&parts.headers, body, app.limits).await?;
+    let Tasks { task_ids, timeout } = body::json(&parts.headers, body, &app.limits).await?;
     let longest = if timeout > 0.0 { timeout.min(LONGEST) } else { 0.0 };
     let until = tokio::time::Instant::now() + Duration::from_secs_f64(longest);
     // All of them are looked for before any is waited for.

@@ -194,7 +194,7 @@ impl Gym {
 
 async fn read<T: serde::de::DeserializeOwned>(app: &App, request: Request) -> Result<T, GymFailure> {
     let (parts, body) = request.into_parts();
-    Ok(body::json(&parts.headers, body, app.limits).await?)
+    Ok(body::json(&parts.headers, body, &app.limits).await?)
 }
 
 async fn evaluate(

@@ -43,10 +43,7 @@ impl Waiting {
         if (0.0..=LONGEST_WAIT).contains(&self.wait) {
             return Ok(Duration::from_secs_f64(self.wait));
         }
-        Err(Failure::new(
-            ErrorCode::BadRequest,
-            format!("`wait` is {}: expected 0 to {LONGEST_WAIT} seconds", self.wait),
-        ))
+        Err(Failure::new(ErrorCode::BadRequest, format!("`wait` is {}: expected 0 to {LONGEST_WAIT} seconds", self.wait)))
     }
 }
 
@@ -72,7 +69,7 @@ async fn submit(
 ) -> Result<Response, Failure> {
     let longest = query(waiting)?.longest()?;
     let (parts, body) = request.into_parts();
-    let request: EvaluationRequest = body::json(&parts.headers, body, app.limits).await?;
+    let request: EvaluationRequest = body::json(&parts.headers, body, &app.limits).await?;
     let mut task = app.service.submit(&client, request).await?;
     if !is_over(task.status) && !longest.is_zero() {
         task = app.service.wait(&client, &task.id, longest).await?;
@@ -87,7 +84,7 @@ fn answer(task: &Task) -> Response {
 
 async fn submit_all(State(app): State<App>, Caller(client): Caller, request: Request) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let batch: Batch = body::json(&parts.headers, body, app.limits).await?;
+    let batch: Batch = body::json(&parts.headers, body, &app.limits).await?;
     let count = batch.evaluations.len();
     if count == 0 || count > MOST_IN_BATCH {
         let why = format!("the batch has {count} evaluations: expected 1 to {MOST_IN_BATCH}");

@@ -15,11 +15,15 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::auth::{Auth, Tokens, TokensError};
+use super::stalled::Stalled;
 use super::{App, TraceSet, TraceSetError, Traffic, body, openapi, router};
 use crate::service::Service;
 
 /// The most time of the headers of a request, and of a connection without one.
 const HEADERS: Duration = Duration::from_secs(30);
+
+/// How long a client may take nothing of an answer.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// The most bytes of headers.
 const MOST_HEADERS: usize = 64 << 10;
@@ -66,9 +70,7 @@ pub enum ListenError {
         source: io::Error,
     },
     /// Other machines could send requests without a token.
-    #[error(
-        "{0} can be reached from other machines, and there are no tokens: name a file of tokens with `--tokens`, or pass `--allow-unauthenticated`"
-    )]
+    #[error("{0} can be reached from other machines, and there are no tokens: name a file of tokens with `--tokens`, or pass `--allow-unauthenticated`")]
     Open(IpAddr),
     /// The tokens cannot be read.
     #[error(transparent)]
@@ -123,7 +125,7 @@ impl Server {
         let app = App {
             service: service.clone(),
             auth: Arc::new(self.auth),
-            limits: body::Limits { bytes: self.config.most_body, time: self.config.body_time },
+            limits: body::Limits::new(self.config.most_body, self.config.body_time),
             document: Arc::new(openapi()),
             traffic: Arc::default(),
             traces: self.traces,
@@ -174,7 +176,7 @@ async fn accept(listener: &TcpListener, app: App, most: usize, graceful: &Gracef
         let _ = stream.set_nodelay(true);
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(MOST_HEADERS);
-        let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
+        let connection = builder.serve_connection(TokioIo::new(Stalled::new(stream, STALLED)), TowerToHyperService::new(router.clone()));
         let connection = graceful.watch(connection);
         let traffic: Arc<Traffic> = app.traffic.clone();
         tokio::spawn(async move {

@@ -164,7 +164,7 @@ fn source_of(reply: &str) -> String {
 
 async fn scored(app: &App, client: &Client, request: Request) -> Result<Scores, Failure> {
     let (parts, body) = request.into_parts();
-    let request: SlimeRequest = body::json(&parts.headers, body, app.limits).await?;
+    let request: SlimeRequest = body::json(&parts.headers, body, &app.limits).await?;
     let label = Label::of(request.label)?;
     let task = app.service.submit(client, label.evaluation(&source_of(&request.response))?).await?;
     let task = app.service.wait(client, &task.id, PATIENCE).await?;

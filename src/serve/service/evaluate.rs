@@ -99,16 +99,13 @@ impl Evaluator {
         if let Err(error) = files.write(folder, known.as_deref()) {
             return fault("write", &error);
         }
-        let built = build(
-            &self.session(folder, interrupted, log),
-            &BuildRequest {
-                words: files.words.clone(),
-                keep_going: true,
-                plans: true,
-                goes_on: true,
-                ..BuildRequest::new(goal(request.measure))
-            },
-        );
+        let built = build(&self.session(folder, interrupted, log), &BuildRequest {
+            words: files.words.clone(),
+            keep_going: true,
+            plans: true,
+            goes_on: true,
+            ..BuildRequest::new(goal(request.measure))
+        });
         if let (Some(path), false) = (kept, files.has_lockfile()) {
             self.keep_lockfile(&path, folder, known.as_deref());
         }
@@ -124,6 +121,7 @@ impl Evaluator {
                 target_dir: Some(folder.join("target")),
                 offline: options.offline,
                 allow_unconfined: options.allow_unconfined,
+                every_step: true,
                 ..Options::default()
             },
             interrupted: interrupted.clone(),

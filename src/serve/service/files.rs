@@ -88,9 +88,7 @@ fn of_operator(candidate: &OperatorCandidate, request: &EvaluationRequest) -> Re
         Language::Triton | Language::Torch => "candidate.py",
     };
     if let Some(key) = candidate.kernel.keys().find(|key| NOT_IN_KERNEL.contains(&key.as_str())) {
-        return Err(Refusal::invalid(format!(
-            "`kernel` has the key `{key}`, which a candidate of an operator cannot have"
-        )));
+        return Err(Refusal::invalid(format!("`kernel` has the key `{key}`, which a candidate of an operator cannot have")));
     }
     let mut kernel = candidate.kernel.clone();
     kernel.insert("operator".into(), OPERATOR.into());
@@ -104,8 +102,7 @@ fn of_operator(candidate: &OperatorCandidate, request: &EvaluationRequest) -> Re
         if !candidate.launch.is_empty() {
             return Err(Refusal::invalid("a candidate in PyTorch has no `launch`"));
         }
-        let entry =
-            candidate.entry.as_deref().ok_or_else(|| Refusal::invalid("a candidate in PyTorch needs an `entry`"))?;
+        let entry = candidate.entry.as_deref().ok_or_else(|| Refusal::invalid("a candidate in PyTorch needs an `entry`"))?;
         kernel.insert("source".into(), format!("{source}::{entry}").into());
     } else {
         kernel.insert("source".into(), source.into());
@@ -127,8 +124,7 @@ fn of_operator(candidate: &OperatorCandidate, request: &EvaluationRequest) -> Re
         return Err(Refusal::invalid("`device` names the product of a GPU, and the target is `cpu`"));
     }
     let mut all = Map::new();
-    let table =
-        |name: &str, value: Value| -> Value { [(name.to_string(), value)].into_iter().collect::<Map<_, _>>().into() };
+    let table = |name: &str, value: Value| -> Value { [(name.to_string(), value)].into_iter().collect::<Map<_, _>>().into() };
     all.insert("package".into(), table("name", CANDIDATE.into()));
     all.insert("targets".into(), table(if arch == "cpu" { "cpu" } else { "device" }, target.into()));
     if !candidate.toolchain.is_empty() {
@@ -139,8 +135,7 @@ fn of_operator(candidate: &OperatorCandidate, request: &EvaluationRequest) -> Re
     let all = toml::Table::try_from(all)
         .map_err(|e| Refusal::invalid(format!("a table of the candidate is none of `{MANIFEST}`: {e}")))?;
     check_texts(&all)?;
-    let manifest = toml::to_string(&all)
-        .map_err(|e| Refusal::invalid(format!("a table of the candidate is none of `{MANIFEST}`: {e}")))?;
+    let manifest = toml::to_string(&all).map_err(|e| Refusal::invalid(format!("a table of the candidate is none of `{MANIFEST}`: {e}")))?;
     let mut others = candidate.files.clone();
     if others.insert(source.into(), candidate.source.clone()).is_some() {
         return Err(Refusal::invalid(format!("`files` has `{source}`, which is the name of the source")));
@@ -187,9 +182,7 @@ fn check_texts(table: &toml::Table) -> Result<(), Refusal> {
         }
     }
     match table.values().find_map(walk) {
-        Some(text) => {
-            Err(Refusal::invalid(format!("`{text}` leads out of the package: only files of the request can be used")))
-        }
+        Some(text) => Err(Refusal::invalid(format!("`{text}` leads out of the package: only files of the request can be used"))),
         None => Ok(()),
     }
 }

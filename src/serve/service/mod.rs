@@ -152,14 +152,15 @@ impl Service {
         let shared = Arc::new(Shared::open(&session, config.jobs)?);
         let path = folder.join("journal");
         let (mut state, mut is_newer) = (State::default(), false);
-        let (journal, damaged) = Journal::open(&path, |row, place| is_newer |= !state.replay(row, place))
-            .map_err(StartError::storage(&path))?;
+        let (journal, damaged) =
+            Journal::open(&path, |row, place| is_newer |= !state.replay(row, place)).map_err(StartError::storage(&path))?;
         if is_newer {
             return Err(StartError::Newer(path));
         }
         let environment = environment(&session, &shared);
-        let described =
-            |device: &kforge_types::record::Device| format!("{} ({})", device.class.product, device.class.arch);
+        let described = |device: &kforge_types::record::Device| {
+            format!("{} ({})", device.class.product, device.class.arch)
+        };
         let devices: Vec<String> = shared.devices().0.iter().map(described).collect();
         let evaluations = config.evaluations.unwrap_or_else(|| shared.jobs() + 2 * devices.len() as u32 + 1).max(1);
         let synced = journal.synced();

@@ -11,6 +11,7 @@ use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_pipeline::optimize::holdout::HeldBack;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::document::{KernelReport, ShapeReport, TargetReport, TimeReport};
+use kforge_pipeline::report::failure::FailureReport;
 use kforge_pipeline::report::messages::{COMPILE_ERROR, MessageReport};
 use kforge_types::model::{Package, ShapeRole};
 use kforge_types::record::{FindingKind, StepKind, Unknown, Verdict};
@@ -73,10 +74,7 @@ impl Summary {
         for package in &report.packages {
             for kernel in &package.kernels {
                 for target in &kernel.targets {
-                    let errors = package
-                        .messages
-                        .iter()
-                        .any(|m| m.code == COMPILE_ERROR && m.kernel.as_ref() == Some(&kernel.name));
+                    let errors = package.messages.iter().any(|m| m.code == COMPILE_ERROR && m.kernel.as_ref() == Some(&kernel.name));
                     let (of, found) = view.kernel(kernel, target, measure);
                     let (cause, reason) = found.unzip();
                     match cause {
@@ -86,19 +84,19 @@ impl Summary {
                         }
                         Some(cause) => note(1, cause, reason.as_deref().unwrap_or_default()),
                     }
+                    if !not_compiled(target).is_empty() {
+                        compiled = Some(false);
+                        // What ended the compiler otherwise, such as a limit, may not do so again.
+                        keeps &= errors;
+                    }
                     match cause {
-                        Some(Cause::NotCompiled) => {
-                            compiled = Some(false);
-                            // What ended the compiler otherwise, such as a limit, may not do so again.
-                            keeps &= errors;
-                        }
-                        Some(Cause::Wrong) => {}
+                        Some(Cause::NotCompiled | Cause::Wrong) => {}
                         // A run that took too long may end in time another time.
                         Some(Cause::NoProgress) => keeps = false,
                         Some(_) => keeps = keeps && is_lasting(target),
                         None => keeps = keeps && is_timed(&of, target, measure),
                     }
-                    if cause == Some(Cause::Unavailable) && of.variants.is_empty() {
+                    if cause == Some(Cause::Unavailable) && target.unavailable.iter().any(|(kind, ..)| kind == StepKind::Compile.name()) {
                         compiled = compiled.filter(|all| !all);
                     }
                     kernels.push(of);
@@ -170,8 +168,7 @@ fn severity(severity: Severity) -> String {
 fn of_diagnostic(found: &Diagnostic) -> MessageResult {
     let place = found.position();
     let expected = found.expected.as_ref().map(|text| format!("expected {text}"));
-    let lines =
-        [found.message.clone()].into_iter().chain(expected).chain(found.notes.clone()).chain(found.hints.clone());
+    let lines = [found.message.clone()].into_iter().chain(expected).chain(found.notes.clone()).chain(found.hints.clone());
     MessageResult {
         code: found.code.to_string(),
         severity: severity(found.severity),
@@ -213,12 +210,7 @@ impl View {
     }
 
     /// A kernel on a target, and why it is no pass.
-    fn kernel(
-        &self,
-        kernel: &KernelReport,
-        target: &TargetReport,
-        measure: Measure,
-    ) -> (KernelResult, Option<(Cause, String)>) {
+    fn kernel(&self, kernel: &KernelReport, target: &TargetReport, measure: Measure) -> (KernelResult, Option<(Cause, String)>) {
         let none = BTreeSet::new();
         let holdout = self.holdout.get(&kernel.operator).unwrap_or(&none);
         let mut variants: BTreeMap<&str, Vec<&ShapeReport>> = BTreeMap::new();
@@ -227,15 +219,13 @@ impl View {
         }
         let of: Vec<(VariantResult, Option<(Cause, String)>)> =
             variants.into_iter().map(|(name, shapes)| self.variant(name, &shapes, holdout, target)).collect();
-        let not_compiled = target.failures().into_iter().find(|failure| failure.kind == StepKind::Compile.name());
+        let not_compiled = not_compiled(target).into_iter().next();
         let decided = |wanted: VerdictWord| of.iter().find(|(variant, _)| variant.verdict == wanted);
         let unavailable = target.unavailable.iter().find(|(kind, ..)| decides(kind));
         let failed = target.failed.first().map(|(_, why)| why.as_str());
         let found = match (decided(VerdictWord::Pass), decided(VerdictWord::Unknown)) {
             (Some(_), _) => None,
-            (None, Some((_, why))) => {
-                Some((VerdictWord::Unknown, why.clone().unwrap_or((Cause::Undecided, String::new()))))
-            }
+            (None, Some((_, why))) => Some((VerdictWord::Unknown, why.clone().unwrap_or((Cause::Undecided, String::new())))),
             // What does not compile fails; a variant that was not tried because another one failed is none.
             (None, None) if not_compiled.is_some() => {
                 let text = not_compiled.map(|failure| self.failure(&failure, target)).unwrap_or_default();
@@ -245,7 +235,9 @@ impl View {
                 (Some((_, why)), ..) => Some((VerdictWord::Fail, why.clone().unwrap_or((Cause::Wrong, String::new())))),
                 (None, Some((_, _, why)), _) => Some((VerdictWord::Unknown, (Cause::Unavailable, self.text(why)))),
                 (None, None, Some(why)) => Some((VerdictWord::Unknown, (Cause::Undecided, self.text(why)))),
-                (None, None, None) => Some((VerdictWord::Unknown, (Cause::Undecided, "nothing was verified".into()))),
+                (None, None, None) => {
+                    Some((VerdictWord::Unknown, (Cause::Undecided, "nothing was verified".into())))
+                }
             },
         };
         let champions = target.champions.iter().filter_map(|champion| {
@@ -271,7 +263,7 @@ impl View {
     }
 
     /// The compiler's words: the first error with its place, then the rest.
-    fn failure(&self, failure: &kforge_pipeline::report::failure::FailureReport, target: &TargetReport) -> String {
+    fn failure(&self, failure: &FailureReport, target: &TargetReport) -> String {
         let rest: String = failure.rest(target).map(|line| format!("\n{line}")).collect();
         self.text(&format!("{}{rest}", failure.line()))
     }
@@ -285,36 +277,38 @@ impl View {
     ) -> (VariantResult, Option<(Cause, String)>) {
         let (held, shown): (Vec<&&ShapeReport>, Vec<&&ShapeReport>) =
             shapes.iter().partition(|shape| holdout.contains(&shape.shape));
+        let failure = not_compiled(target).into_iter().find(|failure| failure.variants.iter().any(|label| label == name));
         let held = together(held.iter().map(|shape| word(&shape.verdict)));
         let results: Vec<ShapeResult> = shown.iter().map(|shape| self.shape(shape, target)).collect();
         let verdict = together(results.iter().map(|shape| shape.verdict).chain(held)).unwrap_or(VerdictWord::Unknown);
         let first = |wanted: VerdictWord| shown.iter().zip(&results).find(|(_, result)| result.verdict == wanted);
         let why = match verdict {
             VerdictWord::Pass => None,
-            VerdictWord::Fail => {
-                Some(first(VerdictWord::Fail).map_or((Cause::Wrong, AT_HOLDOUT.into()), |(_, result)| {
-                    let hangs =
-                        result.finding.as_ref().is_some_and(|found| found.kind == Some(FindingKind::NoProgress));
-                    let cause = if hangs { Cause::NoProgress } else { Cause::Wrong };
-                    (cause, format!("wrong at {}: {}", result.shape, result.reason.as_deref().unwrap_or_default()))
-                }))
-            }
-            VerdictWord::Unknown => Some(
-                first(VerdictWord::Unknown)
-                    .map_or((Cause::Undecided, "unknown at a holdout shape".into()), |(shape, result)| {
-                        (cause_of(&shape.verdict), result.reason.clone().unwrap_or_default())
-                    }),
-            ),
+            VerdictWord::Fail => Some(first(VerdictWord::Fail).map_or((Cause::Wrong, AT_HOLDOUT.into()), |(_, result)| {
+                let hangs = result.finding.as_ref().is_some_and(|found| found.kind == Some(FindingKind::NoProgress));
+                let cause = if hangs { Cause::NoProgress } else { Cause::Wrong };
+                (cause, format!("wrong at {}: {}", result.shape, result.reason.as_deref().unwrap_or_default()))
+            })),
+            VerdictWord::Unknown => Some(first(VerdictWord::Unknown).map_or(
+                (Cause::Undecided, "unknown at a holdout shape".into()),
+                |(shape, result)| (cause_of(shape), result.reason.clone().unwrap_or_default()),
+            )),
         };
         let holdout = held.map(|verdict| HoldoutReport { verdict });
+        if let Some(failure) = failure {
+            let why = (Cause::NotCompiled, self.failure(&failure, target));
+            return (VariantResult { variant: name.into(), verdict: VerdictWord::Fail, shapes: results, holdout }, Some(why));
+        }
         (VariantResult { variant: name.into(), verdict, shapes: results, holdout }, why)
     }
 
     fn shape(&self, shape: &ShapeReport, target: &TargetReport) -> ShapeResult {
+        // The step that prevents a verdict knows why.
+        let prevented = shape.prevented_by.as_ref().and_then(|step| target.failed.iter().find(|(failed, _)| failed == step));
         let reason = match &shape.verdict {
             Verdict::Pass => None,
             Verdict::Fail(why) => Some(self.text(why)),
-            Verdict::Unknown(why) => Some(self.text(&why.to_string())),
+            Verdict::Unknown(why) => Some(self.text(&prevented.map_or(why.to_string(), |(_, why)| why.clone()))),
         };
         let explains = !shape.explanation.is_empty() && !matches!(shape.verdict, Verdict::Pass);
         let time = target.times.iter().find(|time| time.shape == shape.shape && time.variant == shape.variant);
@@ -322,8 +316,7 @@ impl View {
             shape: shape.shape.clone(),
             verdict: word(&shape.verdict),
             reason,
-            finding: explains
-                .then(|| FindingReport { kind: shape.finding, explanation: self.text(&shape.explanation) }),
+            finding: explains.then(|| FindingReport { kind: shape.finding, explanation: self.text(&shape.explanation) }),
             worst: shape.worst.filter(|worst| worst.is_finite()),
             emulated: shape.emulated,
             confirmed: shape.confirmed,
@@ -356,16 +349,21 @@ impl View {
 
 /// Whether the verdict of a kernel needs steps of this kind.
 fn decides(kind: &str) -> bool {
-    [StepKind::Generate, StepKind::Compile, StepKind::Oracle, StepKind::Verify]
-        .iter()
-        .any(|needed| needed.name() == kind)
+    [StepKind::Generate, StepKind::Compile, StepKind::Oracle, StepKind::Verify].iter().any(|needed| needed.name() == kind)
 }
 
-fn cause_of(verdict: &Verdict) -> Cause {
-    match verdict {
-        Verdict::Unknown(Unknown::NoDevice(_) | Unknown::Missing(_)) => Cause::Unavailable,
+fn cause_of(shape: &ShapeReport) -> Cause {
+    match &shape.verdict {
+        Verdict::Unknown(Unknown::NoDevice(_)) => Cause::Unavailable,
+        Verdict::Unknown(Unknown::Missing(_)) if shape.prevented_by.is_none() => Cause::Unavailable,
         _ => Cause::Undecided,
     }
+}
+
+/// Why variants do not compile.
+fn not_compiled(target: &TargetReport) -> Vec<FailureReport> {
+    let compile = StepKind::Compile.name();
+    target.failures().into_iter().filter(|failure| failure.kind == compile).collect()
 }
 
 /// Fail if one fails, otherwise unknown if one is unknown, otherwise pass; none of no verdicts.

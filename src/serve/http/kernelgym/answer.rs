@@ -6,13 +6,15 @@
 //! | only a fault of the server, or of a device that it lacks, is `failed` | the candidate is not to blame for it |
 //! | an unknown time is -1, and the speed-up is then 0 | these are KernelGYM's own words; `metadata.kforge` says what is unknown |
 //! | times are those of whole calls, by the clock of another process | KernelGYM times a module too; the reference is called in the same way |
-//! | the counts and times of a profiler are absent | nothing measures them, and 0 would say that no kernel ran |
+//! | the counts and times of a profiler are absent where nothing was recorded | 0 would say that no kernel ran |
+//! | a candidate that launches no kernel of its own is a decoy, whatever its source | so it is for KernelGYM's profiler |
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::request::{CANDIDATE, DECOY, REFERENCE};
 use crate::api::{Cause, ErrorCode, EvaluationResult, KernelResult, Task, TaskStatus, VerdictWord};
+use kforge_numerics::measure::own_share::{OwnShare, Whose};
 use kforge_types::record::FindingKind;
 
 /// How far a task is, in KernelGYM's words.
@@ -144,7 +146,9 @@ impl GymAnswer {
         let kernel = candidate(result);
         let reference = result.kernels.iter().find(|kernel| kernel.kernel == REFERENCE);
         let is_correct = kernel.is_some_and(|kernel| kernel.verdict == VerdictWord::Pass);
-        self.decoy_kernel = kernel.is_some_and(|kernel| kernel.kernel == DECOY);
+        let own = kernel.and_then(|kernel| kernel.calls.iter().find_map(|calls| calls.own.as_ref()));
+        let launches_none = own.is_some_and(|own| own.at_most == 0.0);
+        self.decoy_kernel = launches_none || kernel.is_some_and(|kernel| kernel.kernel == DECOY);
         self.compiled = is_correct || result.compiled.unwrap_or(false);
         self.correctness = is_correct;
         let times = (kernel.and_then(call_ms), reference.and_then(call_ms));
@@ -166,12 +170,27 @@ impl GymAnswer {
                 "interval_ms": calls.and_then(|calls| calls.interval).map(|(low, high)| (low / 1e6, high / 1e6)),
                 "calls": calls.map(|calls| calls.calls),
                 "untimed": calls.and_then(|calls| calls.untimed.clone()),
-                "decoy_check": "source",
+                "own_share": own.map(|own| (own.at_least, own.at_most)),
             },
         });
+        if let (Some(own), Some(metadata)) = (own, self.metadata.as_object_mut()) {
+            profiled(own, metadata);
+        }
         if self.error_code.is_some() {
             self.error_message = Some(told(result, kernel));
         }
+    }
+}
+
+/// What KernelGYM's profiler would count: of the kernels of a call, in microseconds. What is known only between bounds is absent.
+fn profiled(own: &OwnShare, metadata: &mut Map<String, Value>) {
+    let count = |is: &dyn Fn(Whose) -> bool| own.kernels.iter().filter(|kernel| is(kernel.whose)).count();
+    let total_us = own.device_ns / 1e3;
+    metadata.insert("num_total_kernels".into(), count(&|_| true).into());
+    metadata.insert("total_kernel_run_time_in_profiling_us".into(), total_us.into());
+    if let Some(share) = own.value() {
+        metadata.insert("num_custom_kernels".into(), count(&|whose| whose == Whose::Own).into());
+        metadata.insert("custom_kernel_cuda_time_in_profiling_us".into(), (share * total_us).into());
     }
 }
 
@@ -269,6 +288,27 @@ mod tests {
             (answer.decoy_kernel, answer.correctness, answer.kernel_runtime, answer.speedup),
             (true, true, -1.0, 0.0)
         );
+    }
+
+    #[test]
+    fn the_kernels_that_were_recorded_are_counted_and_one_that_launches_none_of_its_own_is_a_decoy() {
+        let with = |low: f64, high: f64, whose: Value| {
+            let mut own = kernel(CANDIDATE, "pass", Some(2e6));
+            own["calls"][0]["own"] = json!({ "at_least": low, "at_most": high, "device_ns": 4e3, "kernels": [
+                { "name": "k", "whose": whose, "share": 0.75 }, { "name": "copy", "whose": "memory", "share": 0.25 } ] });
+            GymAnswer::of("a", &task(result("pass", None, &[own, kernel(REFERENCE, "pass", Some(6e6))])))
+        };
+        let known = with(0.75, 0.75, json!("own"));
+        assert!(!known.decoy_kernel && known.speedup == 3.0);
+        let of = |answer: &GymAnswer, key: &str| answer.metadata.get(key).and_then(Value::as_f64);
+        assert_eq!((of(&known, "num_custom_kernels"), of(&known, "num_total_kernels")), (Some(1.0), Some(2.0)));
+        assert_eq!(of(&known, "custom_kernel_cuda_time_in_profiling_us"), Some(3.0));
+        assert_eq!(of(&known, "total_kernel_run_time_in_profiling_us"), Some(4.0));
+        let bounds = with(0.0, 0.75, json!("unknown"));
+        assert!(!bounds.decoy_kernel && of(&bounds, "num_custom_kernels").is_none(), "unknown is not 0");
+        let none = with(0.0, 0.0, json!({ "library": "torch" }));
+        assert_eq!((none.decoy_kernel, none.kernel_runtime, none.speedup), (true, -1.0, 0.0));
+        assert_eq!(of(&none, "num_custom_kernels"), Some(0.0));
     }
 
     #[test]
