@@ -24,9 +24,13 @@ fn workload(uuid: &str, n: u32) -> String {
 
 /// Adds a dataset to a project.
 fn with_dataset(project: Project) -> Project {
+    let random = "\"y\":{\"type\":\"random\"}";
+    let file = "\"y\":{\"type\":\"safetensors\",\"path\":\"./y.safetensors\",\"tensor_key\":\"y\"}";
+    let stored = workload("c-3", 33).replace(random, file);
+    assert!(stored.contains(file), "{stored}");
     project
         .file("set/definitions/elementwise/scaled_add.json", DEFINITION)
-        .file("set/workloads/elementwise/scaled_add.jsonl", &(workload("a-1", 33) + &workload("b-2", 70)))
+        .file("set/workloads/elementwise/scaled_add.jsonl", &(workload("a-1", 33) + &workload("b-2", 70) + &stored))
 }
 
 fn solution(name: &str, body: &str) -> Value {
@@ -84,6 +88,8 @@ fn a_solution_that_cannot_be_called_is_a_task_that_failed_with_the_reason() {
     assert!(task["error"].as_str().unwrap().contains("cuda") && task["traces"].is_null(), "{task}");
     let none = done(&server, &json!({ "solution": solution("s", "return y"), "workload_uuids": ["other"] }));
     assert!(none["error"].as_str().unwrap().contains("no workload"), "{none}");
+    let stored = done(&server, &json!({ "solution": solution("s", "return y"), "workload_uuids": ["c-3"] }));
+    assert!(stored["status"] == "failed" && stored["error"].as_str().unwrap().contains("c-3"), "{stored}");
     let other = json!({ "solution": solution("s", "return x"), "task_id": "mine" });
     assert_eq!(server.post("/flashinfer-bench/evaluate", &other).expect(409).json()["code"], "conflict");
     let mut unknown = solution("s", "return y");
@@ -106,7 +112,11 @@ fn each_workload_has_a_trace_with_its_status_and_its_log() {
         task["traces"].as_array().unwrap_or_else(|| panic!("{task}")).iter().map(of).collect()
     };
     let both = |status: &str| vec![("a-1".to_string(), status.to_string()), ("b-2".to_string(), status.to_string())];
-    let right = done(&server, &json!({ "solution": solution("right", "return torch.add(y, x, alpha=s)") }));
+    let chosen = ["a-1", "b-2"];
+    let right = done(
+        &server,
+        &json!({ "solution": solution("right", "return torch.add(y, x, alpha=s)"), "workload_uuids": chosen }),
+    );
     assert_eq!((&right["status"], statuses(&right)), (&json!("completed"), both("PASSED")), "{right}");
     assert!(right["traces"][0]["evaluation"]["performance"].is_null(), "nothing was timed");
     for (name, body, status, log) in [

@@ -128,6 +128,7 @@ impl Bench {
                 let described =
                     self.references.package(app, digest, move |service| service.definition(&text, &lines)).await;
                 let evaluation = match described {
+                    Ok(Ok(reference)) if !reference.left_out.is_empty() => Err(reference.left_out.join("; ")),
                     Ok(Ok(reference)) => {
                         solution.evaluation(kept_id(&id), &reference, app.service.first_device().as_ref())
                     }

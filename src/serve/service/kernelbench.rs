@@ -1,5 +1,5 @@
-//! References that other interfaces send as packages: modules in KernelBench's form are described in a confined process, as `kforge import kernelbench` does it,
-//! and definitions of FlashInfer-Trace are read as `kforge import flashinfer-trace` does it. Knows these imports; decides nothing about requests.
+//! References that other interfaces send, as packages: modules in KernelBench's form are described in a confined process, as `kforge import kernelbench` does
+//! it, and definitions of FlashInfer-Trace are read as `kforge import flashinfer-trace` does it. Knows these imports; decides nothing about requests.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use kforge_ops::Error;
 use kforge_ops::import::ImportError;
 use kforge_ops::import::tasks::{ImportedTasks, TaskOutcome, TasksRequest, kernelbench};
 use kforge_ops::import::traces::flashinfer_trace;
-use kforge_project::source::import::tasks::ImportedTask;
+use kforge_project::source::import::tasks::{FindingKind, ImportedTask};
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::lockfile::{FILE_NAME, Lockfile};
 
@@ -28,6 +28,8 @@ pub struct ReferencePackage {
     pub operator: String,
     /// Its files: text by path. The server's lockfile is among them, if that is where its PyTorch is from.
     pub files: BTreeMap<String, String>,
+    /// What is said of workloads that were left out.
+    pub left_out: Vec<String>,
 }
 
 /// Why a reference cannot be described, or a source cannot be read.
@@ -54,7 +56,7 @@ impl Service {
         let imported = self.imported(text, torch.release.as_deref())?;
         let task = imported_of(imported)?;
         let files = [(FILE.to_string(), text.to_string())].into_iter().chain(torch.lockfile).collect();
-        Ok(ReferencePackage { manifest: task.text, operator: task.operator, files })
+        Ok(ReferencePackage { manifest: task.text, operator: task.operator, files, left_out: vec![] })
     }
 
     /// Describes a definition of FlashInfer-Trace with some of its workloads: the text of its file, and lines of JSON.
@@ -90,7 +92,9 @@ impl Service {
                 }
             }
         }
-        Ok(ReferencePackage { manifest: task.text, operator: task.operator, files })
+        let left_out = task.findings.iter().filter(|finding| finding.kind == FindingKind::Workload);
+        let left_out = left_out.map(|finding| finding.message.clone()).collect();
+        Ok(ReferencePackage { manifest: task.text, operator: task.operator, files, left_out })
     }
 
     /// Why a source is no Python; none if it is, or if nothing can say it.

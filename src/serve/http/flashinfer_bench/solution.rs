@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_solution_is_a_kernel_whose_name_has_a_digest_of_its_contents() {
         let files = [("ref.py".to_string(), "def run(x): pass".to_string())].into();
-        let reference = ReferencePackage { manifest: "M".into(), operator: "o".into(), files };
+        let reference = ReferencePackage { manifest: "M".into(), operator: "o".into(), files, left_out: vec![] };
         let python = solution("python", false);
         let name = python.unique_name();
         assert!(
