@@ -41,6 +41,8 @@ const LONGEST: Duration = Duration::from_secs(2 * 3600);
 #[derive(Default)]
 struct Gym {
     references: References,
+    /// Why sources are no Python; none for those that are. By digest.
+    syntax: Mutex<Kept<Digest, Option<String>>>,
     /// Answers about what was not evaluated, by client and id.
     refused: Mutex<Kept<(String, String), GymAnswer>>,
 }
@@ -135,6 +137,19 @@ enum Begun {
 }
 
 impl Gym {
+    /// Why a source is no Python. Where nothing can say it, its evaluation will.
+    async fn not_python(&self, app: &App, source: &str) -> Option<String> {
+        let digest = Digest::of(source.as_bytes());
+        let known = self.syntax.lock().unwrap_or_else(PoisonError::into_inner).get(&digest);
+        if let Some(known) = known {
+            return known;
+        }
+        let text = source.to_string();
+        let found = self.references.blocking(app, move |service| service.not_python(&text)).await.ok()?;
+        self.syntax.lock().unwrap_or_else(PoisonError::into_inner).put(digest, found.clone());
+        found
+    }
+
     /// Submits a request. Its task is on disk when this returns.
     async fn begin(&self, app: &App, client: &Client, request: GymRequest) -> Result<Begun, GymFailure> {
         let (id, key) = (request.task_id.clone(), (client.name().to_string(), request.task_id.clone()));
@@ -153,9 +168,8 @@ impl Gym {
             }
             Err(why) => return refused(GymStatus::Failed, GymCode::ResourceError, why),
         };
-        let kernel = request.kernel_code.clone();
-        let not_python = self.references.blocking(app, move |service| service.not_python(&kernel)).await;
-        if let Ok(Some(message)) = not_python {
+        let not_python = self.not_python(app, &request.kernel_code).await;
+        if let Some(message) = not_python {
             return refused(GymStatus::Completed, GymCode::SyntaxError, message);
         }
         let is_decoy = decoy::is_decoy(&request.kernel_code, request.backend);
