@@ -9,8 +9,8 @@ use crate::server::{Server, project};
 const DEFINITION: &str = r#"{
   "name": "scaled_add", "op_type": "elementwise", "description": "y + s * x",
   "axes": { "n": { "type": "var" } },
-  "inputs": { "y": { "shape": ["n"], "dtype": "float32" }, "x": { "shape": ["n"], "dtype": "float32" }, "s": { "shape": null, "dtype": "float32" } },
-  "outputs": { "z": { "shape": ["n"], "dtype": "float32" } },
+  "inputs": { "y": { "shape": ["n"], "dtype": "float16" }, "x": { "shape": ["n"], "dtype": "float16" }, "s": { "shape": null, "dtype": "float32" } },
+  "outputs": { "z": { "shape": ["n"], "dtype": "float16" } },
   "reference": "import torch\n\n\ndef run(y, x, s):\n    return y + s * x\n"
 }
 "#;

@@ -121,9 +121,13 @@ impl Bench {
         }
         let lines: String = chosen.iter().map(|(_, line)| format!("{line}\n")).collect();
         let text = definition.text.clone();
-        let failed = match chosen.is_empty() {
+        let unfit = match chosen.is_empty() {
             true => Some("no workload of the definition was chosen".to_string()),
-            false => {
+            false => solution.unusable(),
+        };
+        let failed = match unfit {
+            Some(why) => Some(why),
+            None => {
                 let digest = Digest::of(format!("{text}{lines}").as_bytes());
                 let described =
                     self.references.package(app, digest, move |service| service.definition(&text, &lines)).await;

@@ -65,7 +65,7 @@ impl Solution {
     }
 
     /// Why kforge cannot call it.
-    fn unusable(&self) -> Option<String> {
+    pub(super) fn unusable(&self) -> Option<String> {
         if !["python", "triton", "pytorch"].contains(&self.spec.language.to_lowercase().as_str()) {
             return Some(format!("the solution is in {}: expected python or triton", self.spec.language));
         }
