@@ -229,3 +229,80 @@ fn a_batch_of_a_hundred_is_evaluated_by_content_and_answered_in_order() {
     assert_eq!(counts, [("\"CORRECTNESS_ERROR\"".to_string(), 50), ("null".to_string(), 50)].into());
     assert_eq!(server.metric("kforge_evaluation_seconds_count"), 8, "one evaluation of each content");
 }
+
+/// Links the files of a folder into another one.
+#[cfg(debug_assertions)]
+fn link(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => link(&entry.path(), &to),
+            false => fs::hard_link(entry.path(), to).unwrap(),
+        }
+    }
+}
+
+/// A project on a machine with a device, for which the processor stands in, and whose Python has PyTorch. The second part is removed with that Python.
+#[cfg(debug_assertions)]
+#[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
+fn on_a_device() -> Option<(Project, tempfile::TempDir)> {
+    let project = with_torch()?;
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let venv = place.path().join("venv");
+    let mut command = std::process::Command::new("python3");
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    let made = command.args(["-m", "venv", "--without-pip"]).arg(&venv).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let site = fs::read_dir(venv.join("lib")).unwrap().next().unwrap().unwrap().path().join("site-packages");
+    let kept = fs::read_dir(project.home().join("toolchains")).unwrap().map(|entry| entry.unwrap().path());
+    let torch = kept.into_iter().find(|folder| folder.join("torch/__init__.py").exists()).unwrap();
+    link(&torch, &site);
+    // Beside the libraries that need them, they are found without being asked for.
+    link(&torch.join("kforge-stubs"), &site.join("torch/lib"));
+    let scenario = place.path().join("scenario.toml");
+    fs::write(&scenario, "torch = true\n[[device]]\nproduct = \"Virtual H\"\narch = \"sm_90\"\ndriver = \"580.1\"\n")
+        .unwrap();
+    // It is the PyTorch of the system that counts.
+    fs::remove_file(project.root().join("kforge.lock")).unwrap();
+    let project =
+        project.var("KFORGE_TOOLCHAIN_PYTHON", venv.join("bin/python3")).var("KFORGE_VIRTUAL_DEVICE", scenario);
+    Some((project, place))
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[ignore = "second tier: evaluates with PyTorch"]
+fn on_a_device_the_candidate_and_the_reference_are_timed_in_the_same_way() {
+    let Some((project, _place)) = on_a_device() else { return };
+    let server = Server::start(&project, &[]);
+    assert_eq!(server.get("/kernelgym/workers/status").expect(200).json()["total_workers"], 1);
+    // The kernel of the source is not used, which only a device with records of its kernels shows.
+    let kernel = format!(
+        "CUDA = '''__global__ void k() {{}}'''  # for load_inline\nload_inline = None\n{}",
+        candidate("return x.clamp(min=0) * 2")
+    );
+    let of = |id: &str, kernel: &str, times: bool| {
+        let mut request = request(id, kernel);
+        request["backend"] = "cuda".into();
+        request["measure_performance"] = times.into();
+        fetched(&server, &request).unwrap()
+    };
+    let timed = of("timed", &kernel, true);
+    assert_eq!((&timed["correctness"], &timed["decoy_kernel"]), (&json!(true), &json!(false)), "{timed}");
+    let number = |key: &str| timed[key].as_f64().unwrap();
+    assert!(number("kernel_runtime") > 0.0 && number("reference_runtime") > 0.0, "{timed}");
+    assert!((number("speedup") - number("reference_runtime") / number("kernel_runtime")).abs() < 1e-9, "{timed}");
+    assert!(timed["metadata"]["kforge"]["hand_over_ms"].as_f64().unwrap() > 0.0, "{timed}");
+    assert!(timed["metadata"]["device"].as_str().unwrap().contains("Virtual H"), "{timed}");
+    let untimed = of("untimed", &kernel, false);
+    assert_eq!((&untimed["correctness"], &untimed["kernel_runtime"]), (&json!(true), &json!(-1.0)), "{untimed}");
+    let decoy = of("decoy", &candidate("return x.clamp(min=0) * 2"), true);
+    assert_eq!(
+        (&decoy["decoy_kernel"], &decoy["correctness"], &decoy["speedup"]),
+        (&json!(true), &json!(true), &json!(0.0)),
+        "{decoy}"
+    );
+    let wrong = of("wrong", &candidate("return x * 2"), true);
+    assert_eq!((&wrong["error_code"], &wrong["speedup"]), (&json!("CORRECTNESS_ERROR"), &json!(0.0)), "{wrong}");
+}
