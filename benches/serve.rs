@@ -156,7 +156,12 @@ fn main() {
     show("1,000 clients, one request after the other", &load(&server, 1000, 20, Duration::ZERO));
     let (after, most) = memory(&server);
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    println!("memory of the server: {:.0} MiB before, {:.0} MiB after, {:.0} MiB at most", mib(before), mib(after), mib(most));
+    println!(
+        "memory of the server: {:.0} MiB before, {:.0} MiB after, {:.0} MiB at most",
+        mib(before),
+        mib(after),
+        mib(most)
+    );
     let median = paced.0[paced.0.len() / 2];
     assert!(median <= LIMIT, "the median of 64 clients is {median:?}, and the limit {LIMIT:?}");
 }

@@ -82,9 +82,9 @@ pub use kforge_harness as harness;
 pub use kforge_numerics::{measure, reference};
 pub use kforge_ops as ops;
 pub use kforge_pipeline::{optimize, plan, release, report, step};
+pub use kforge_project::{source, toolchain, workspace};
 #[cfg(feature = "serve")]
 pub use kforge_serve as serve;
-pub use kforge_project::{source, toolchain, workspace};
 pub use kforge_types::{model, record};
 pub use kforge_worker as worker;
 

@@ -45,10 +45,13 @@ pub fn run(context: &Context, args: &ServeArgs) -> CommandResult {
     }
     context.console.status("Listening", &format!("on http://{}", server.address()));
     server.run(&service, &ends).map_err(|error| not_listening(context, &error))?;
-    context.console.status("Ended", &match service.health().queued {
-        0 => "nothing is left to evaluate".to_string(),
-        left => format!("{} left for the next start", count(left, "evaluation")),
-    });
+    context.console.status(
+        "Ended",
+        &match service.health().queued {
+            0 => "nothing is left to evaluate".to_string(),
+            left => format!("{} left for the next start", count(left, "evaluation")),
+        },
+    );
     Ok(Exit::Done)
 }
 
@@ -59,7 +62,7 @@ fn not_listening(context: &Context, error: &ListenError) -> Failure {
 
 fn not_started(context: &Context, error: StartError) -> Failure {
     match error {
-        StartError::Build(error) => Failure::from(error),
+        StartError::Build(error) => Failure::from(*error),
         StartError::Busy(_) => {
             context.fail(&error);
             Failure::from(Exit::Busy)

@@ -109,7 +109,8 @@ impl Machine {
                 other => other,
             };
             let value = match task.phase {
-                TaskPhase::Done { result, .. } => match self.state.result(result).unwrap().place.read::<Row>().unwrap() {
+                TaskPhase::Done { result, .. } => match self.state.result(result).unwrap().place.read::<Row>().unwrap()
+                {
                     Row::Finished { value, .. } => Some(value.seconds),
                     other => panic!("{other:?}"),
                 },
