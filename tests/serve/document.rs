@@ -10,7 +10,7 @@ use crate::server::{Server, project, request, source};
 fn the_document_is_the_stored_one() {
     let document = kforge::serve::http::openapi();
     let text = serde_json::to_string_pretty(&document).unwrap() + "\n";
-    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/serve-openapi.json");
+    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/serve/openapi.json");
     snapbox::assert_data_eq!(text, snapbox::Data::read_from(&stored, None).raw());
 }
 

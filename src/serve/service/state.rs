@@ -469,8 +469,17 @@ impl State {
         }
     }
 
-    /// Results without a task, of evaluations that were abandoned as they ended.
+    /// Forgets results without a task, of evaluations that were abandoned as they ended, and requests without a task, whose row was the last that could be
+    /// written.
     pub(super) fn forget_unused(&mut self) {
+        let live = &mut self.live;
+        self.entries.retain(|_, entry| {
+            let is_used = !entry.tasks.is_empty() || entry.running.is_some();
+            if !is_used {
+                *live -= entry.request.bytes();
+            }
+            is_used
+        });
         let unused: Vec<u64> = self.results.iter().filter(|(_, r)| r.tasks == 0).map(|(id, _)| *id).collect();
         for result in unused {
             if let Some(state) = self.results.get_mut(&result) {

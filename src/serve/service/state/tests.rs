@@ -164,6 +164,19 @@ fn a_restart_reads_what_there_was() {
 }
 
 #[test]
+fn a_request_whose_task_was_not_written_any_more_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let mut machine = Machine::open(&path);
+    machine.journal.append(&Row::Request { content: content(1), request: Box::new(request()) }).unwrap();
+    drop(machine.journal);
+    let mut machine = Machine::open(&path);
+    machine.state.forget_unused();
+    assert!(machine.state.entries.is_empty() && machine.state.begin().is_none());
+    assert_eq!(machine.state.live(), 0);
+}
+
+#[test]
 fn what_is_forgotten_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (mut chance, mut machine) = (Chance(5), Machine::open(&dir.path().join("journal")));
