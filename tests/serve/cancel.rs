@@ -58,7 +58,11 @@ fn an_evaluation_that_takes_too_long_is_unknown_and_not_remembered() {
     request["timeout_s"] = 1.into();
     for _ in 0..2 {
         let task = server.evaluate(&request);
-        assert_eq!((&task["result"]["verdict"], &task["result"]["cause"]), (&json!("unknown"), &json!("timed-out")), "{task}");
+        assert_eq!(
+            (&task["result"]["verdict"], &task["result"]["cause"]),
+            (&json!("unknown"), &json!("timed-out")),
+            "{task}"
+        );
     }
     assert_eq!(server.metric("kforge_tasks_known_total"), 0);
 }

@@ -10,7 +10,7 @@ use crate::server::{Server, project, request, source};
 fn the_document_is_the_stored_one() {
     let document = kforge::serve::http::openapi();
     let text = serde_json::to_string_pretty(&document).unwrap() + "\n";
-    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/serve-openapi.json");
+    let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/serve/openapi.json");
     snapbox::assert_data_eq!(text, snapbox::Data::read_from(&stored, None).raw());
 }
 
@@ -64,7 +64,9 @@ fn the_status_page_and_the_metrics_count() {
     assert!(page.header("content-type").unwrap().starts_with("text/html"));
     assert!(page.text().contains("<td>1 pass, 0 fail, 0 unknown</td>"), "{}", page.text());
     let text = server.get("/metrics").expect(200).text();
-    for line in ["kforge_tasks_accepted_total 1", "kforge_evaluation_seconds_count 1", "kforge_ready 1", "kforge_tasks 1"] {
+    for line in
+        ["kforge_tasks_accepted_total 1", "kforge_evaluation_seconds_count 1", "kforge_ready 1", "kforge_tasks 1"]
+    {
         assert!(text.lines().any(|had| had == line), "{line}: {text}");
     }
     // Each name is described once.

@@ -54,10 +54,16 @@ fn a_body_that_is_too_large_is_refused_before_it_is_read() {
     let project = project();
     let server = Server::start(&project, &["--body-limit", "1000"]);
     let mut stated = server.connect();
-    stated.stream().write_all(b"POST /v1/evaluations HTTP/1.1\r\nhost: x\r\ncontent-length: 999999999999\r\n\r\n").unwrap();
+    stated
+        .stream()
+        .write_all(b"POST /v1/evaluations HTTP/1.1\r\nhost: x\r\ncontent-length: 999999999999\r\n\r\n")
+        .unwrap();
     assert_eq!(stated.answer().unwrap().expect(413).json()["code"], "too-large");
     let mut chunked = server.connect();
-    chunked.stream().write_all(b"POST /v1/evaluations HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n").unwrap();
+    chunked
+        .stream()
+        .write_all(b"POST /v1/evaluations HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+        .unwrap();
     let chunk = [b"100\r\n".as_slice(), &[b' '; 256], b"\r\n"].concat();
     for _ in 0..4 {
         chunked.stream().write_all(&chunk).unwrap();

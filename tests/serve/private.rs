@@ -28,12 +28,18 @@ fn only_known_tokens_are_served_and_clients_do_not_see_each_other() {
     let text = body.to_string();
     for token in [None, Some(""), Some("0123456789abcdef-alicf"), Some("0123456789abcdef-alice0")] {
         let mut other = Connection::open(server.address, token).unwrap();
-        for (method, path) in [("GET", "/v1/tasks"), ("GET", "/metrics"), ("GET", "/v1/tasks/mine"), ("DELETE", "/v1/tasks/mine")] {
+        for (method, path) in
+            [("GET", "/v1/tasks"), ("GET", "/metrics"), ("GET", "/v1/tasks/mine"), ("DELETE", "/v1/tasks/mine")]
+        {
             let answer = other.ask(method, path, None).unwrap();
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{path}");
             assert_eq!(answer.expect(401).json()["code"], "unauthorized", "{path}");
         }
-        Connection::open(server.address, token).unwrap().ask("POST", "/v1/evaluations", Some(text.as_bytes())).unwrap().expect(401);
+        Connection::open(server.address, token)
+            .unwrap()
+            .ask("POST", "/v1/evaluations", Some(text.as_bytes()))
+            .unwrap()
+            .expect(401);
     }
     for path in ["/healthz", "/readyz", "/openapi.json", "/"] {
         server.get(path).expect(200);
@@ -105,7 +111,10 @@ fn a_candidate_reaches_neither_the_journal_nor_the_tokens_nor_other_files() {
     for secret in [&path, journal.to_str().unwrap()] {
         for text in [
             format!("#include \"{secret}\"\n{}", source("2", "reads")),
-            format!("#if __has_include(\"{secret}\")\n#error there\n#endif\n#include <{secret}>\n{}", source("2", "reads")),
+            format!(
+                "#if __has_include(\"{secret}\")\n#error there\n#endif\n#include <{secret}>\n{}",
+                source("2", "reads")
+            ),
             format!("__asm__(\".incbin \\\"{secret}\\\"\");\n{}", source("2", "reads")),
         ] {
             let task = evaluate(&request(&text));

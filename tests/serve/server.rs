@@ -145,7 +145,9 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// A kernel that is right if `factor` is 2. Each `mark` is another source, with the same machine code.
 pub(crate) fn source(factor: &str, mark: &str) -> String {
-    format!("// {mark}\nextern \"C\" __global__ void twice(const float *x, float *y, int n) {{\n    int i = threadIdx.x;\n    if (i < n) y[i] = {factor} * x[i] + 1;\n}}\n")
+    format!(
+        "// {mark}\nextern \"C\" __global__ void twice(const float *x, float *y, int n) {{\n    int i = threadIdx.x;\n    if (i < n) y[i] = {factor} * x[i] + 1;\n}}\n"
+    )
 }
 
 /// An evaluation of that source.

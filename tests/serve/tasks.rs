@@ -32,7 +32,10 @@ fn what_does_not_compile_fails_with_the_words_of_the_compiler() {
     assert_eq!(result["compiled"], false);
     assert!(result["reason"].as_str().unwrap().contains("undeclared_factor"), "{task}");
     let message = &result["messages"][0];
-    assert_eq!((&message["code"], &message["file"], &message["line"]), (&json!("compile.error"), &json!("candidate.cu"), &json!(4)));
+    assert_eq!(
+        (&message["code"], &message["file"], &message["line"]),
+        (&json!("compile.error"), &json!("candidate.cu"), &json!(4))
+    );
     assert!(!task.to_string().contains(project.home().to_str().unwrap()), "{task}");
     // It is known now, too.
     server.evaluate(&request(&source("undeclared_factor", "first")));
@@ -129,7 +132,13 @@ fn tasks_are_listed_and_found_and_those_that_are_not_there_are_not() {
         assert_eq!(server.get(path).expect(404).json()["code"], "not-found", "{path}");
     }
     assert_eq!(server.delete("/v1/evaluations").expect(405).json()["code"], "method-not-allowed");
-    for path in ["/v1/tasks?status=odd", "/v1/tasks?limit=x", "/v1/tasks/a?wait=-1", "/v1/tasks/a?wait=nan", "/v1/tasks/a?wait=1e9"] {
+    for path in [
+        "/v1/tasks?status=odd",
+        "/v1/tasks?limit=x",
+        "/v1/tasks/a?wait=-1",
+        "/v1/tasks/a?wait=nan",
+        "/v1/tasks/a?wait=1e9",
+    ] {
         assert_eq!(server.get(path).expect(400).json()["code"], "bad-request", "{path}");
     }
 }
@@ -197,7 +206,10 @@ launch = [{ entry = "twice", grid = ["1"], block = ["n"], args = ["x", "y", "n"]
     let files = json!({ "src/good.cu": source("2", "first"), "src/bad.cu": source("3", "first") });
     let package = json!({ "candidate": { "package": { "manifest": manifest, "files": files } } });
     let task = server.evaluate(&package);
-    let kernels: Vec<(&str, &str)> = task["result"]["kernels"].as_array().unwrap().iter()
+    let kernels: Vec<(&str, &str)> = task["result"]["kernels"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|kernel| (kernel["kernel"].as_str().unwrap(), kernel["verdict"].as_str().unwrap()))
         .collect();
     assert_eq!(kernels, [("good", "pass"), ("bad", "fail")], "{task}");

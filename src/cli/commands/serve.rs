@@ -63,7 +63,7 @@ fn not_listening(context: &Context, error: &ListenError) -> Failure {
 
 fn not_started(context: &Context, error: StartError) -> Failure {
     match error {
-        StartError::Build(error) => Failure::from(error),
+        StartError::Build(error) => Failure::from(*error),
         StartError::Busy(_) => {
             context.fail(&error);
             Failure::from(Exit::Busy)

@@ -15,4 +15,4 @@ pub use result::{
     Cause, EvaluationResult, FindingReport, HoldoutReport, KernelResult, MessageResult, ShapeResult, TimeResult,
     VariantResult, VerdictWord,
 };
-pub use task::{ErrorAnswer, ErrorCode, Health, Progress, StepDone, Task, TaskList, TaskSummary, TaskStatus};
+pub use task::{ErrorAnswer, ErrorCode, Health, Progress, StepDone, Task, TaskList, TaskStatus, TaskSummary};

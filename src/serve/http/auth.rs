@@ -73,7 +73,9 @@ impl Tokens {
             let token = token.trim();
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
             if name.len() > LONGEST_NAME || !name.chars().all(plain) {
-                return Err(wrong("the name has other characters than letters, digits and `.`, `_`, `-`, or more than 64"));
+                return Err(wrong(
+                    "the name has other characters than letters, digits and `.`, `_`, `-`, or more than 64",
+                ));
             }
             if token.len() < SHORTEST || !token.chars().all(|c| c.is_ascii_graphic()) {
                 return Err(wrong("the token has fewer than 16 characters, or others than visible ones of ASCII"));

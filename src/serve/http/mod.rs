@@ -113,7 +113,9 @@ async fn count(State(app): State<App>, request: Request, next: Next) -> Response
 /// An answer of JSON.
 pub(crate) fn json_of(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
-        Ok(text) => (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response(),
+        Ok(text) => {
+            (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
+        }
         // What answers hold can always be written as JSON.
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("BUG: {error}")).into_response(),
     }

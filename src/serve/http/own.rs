@@ -43,7 +43,10 @@ impl Waiting {
         if (0.0..=LONGEST_WAIT).contains(&self.wait) {
             return Ok(Duration::from_secs_f64(self.wait));
         }
-        Err(Failure::new(ErrorCode::BadRequest, format!("`wait` is {}: expected 0 to {LONGEST_WAIT} seconds", self.wait)))
+        Err(Failure::new(
+            ErrorCode::BadRequest,
+            format!("`wait` is {}: expected 0 to {LONGEST_WAIT} seconds", self.wait),
+        ))
     }
 }
 

@@ -70,7 +70,9 @@ pub enum ListenError {
         source: io::Error,
     },
     /// Other machines could send requests without a token.
-    #[error("{0} can be reached from other machines, and there are no tokens: name a file of tokens with `--tokens`, or pass `--allow-unauthenticated`")]
+    #[error(
+        "{0} can be reached from other machines, and there are no tokens: name a file of tokens with `--tokens`, or pass `--allow-unauthenticated`"
+    )]
     Open(IpAddr),
     /// The tokens cannot be read.
     #[error(transparent)]
@@ -176,7 +178,8 @@ async fn accept(listener: &TcpListener, app: App, most: usize, graceful: &Gracef
         let _ = stream.set_nodelay(true);
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(MOST_HEADERS);
-        let connection = builder.serve_connection(TokioIo::new(Stalled::new(stream, STALLED)), TowerToHyperService::new(router.clone()));
+        let connection = builder
+            .serve_connection(TokioIo::new(Stalled::new(stream, STALLED)), TowerToHyperService::new(router.clone()));
         let connection = graceful.watch(connection);
         let traffic: Arc<Traffic> = app.traffic.clone();
         tokio::spawn(async move {

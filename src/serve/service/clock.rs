@@ -10,5 +10,7 @@ pub(super) fn now() -> i64 {
 
 /// Milliseconds since 1970 as RFC 3339.
 pub(super) fn text(ms: i64) -> String {
-    jiff::Timestamp::from_millisecond(ms).map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()).unwrap_or_default()
+    jiff::Timestamp::from_millisecond(ms)
+        .map(|at| at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+        .unwrap_or_default()
 }

@@ -99,13 +99,16 @@ impl Evaluator {
         if let Err(error) = files.write(folder, known.as_deref()) {
             return fault("write", &error);
         }
-        let built = build(&self.session(folder, interrupted, log), &BuildRequest {
-            words: files.words.clone(),
-            keep_going: true,
-            plans: true,
-            goes_on: true,
-            ..BuildRequest::new(goal(request.measure))
-        });
+        let built = build(
+            &self.session(folder, interrupted, log),
+            &BuildRequest {
+                words: files.words.clone(),
+                keep_going: true,
+                plans: true,
+                goes_on: true,
+                ..BuildRequest::new(goal(request.measure))
+            },
+        );
         if let (Some(path), false) = (kept, files.has_lockfile()) {
             self.keep_lockfile(&path, folder, known.as_deref());
         }

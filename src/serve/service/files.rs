@@ -13,12 +13,9 @@ use std::path::{Component, Path};
 
 use serde_json::{Map, Value};
 
-use super::refusal::Refusal;
+use super::invalid::{FileFault, Invalid, MOST_FILES};
 use crate::api::{Candidate, EvaluationRequest, Language, Measure, OperatorCandidate, PackageCandidate};
 use kforge_project::workspace::select::SelectionArgs;
-
-/// The most files of a candidate.
-const MOST_FILES: usize = 1000;
 
 /// The longest path of a file.
 const LONGEST_PATH: usize = 200;
@@ -49,8 +46,8 @@ impl Files {
     /// The files of a request.
     ///
     /// # Errors
-    /// [`Refusal::Invalid`].
-    pub(super) fn of(request: &EvaluationRequest) -> Result<Files, Refusal> {
+    /// The request cannot be evaluated.
+    pub(super) fn of(request: &EvaluationRequest) -> Result<Files, Invalid> {
         let files = match &request.candidate {
             Candidate::Operator(candidate) => of_operator(candidate, request)?,
             Candidate::Package(package) => of_package(package, request)?,
@@ -82,13 +79,13 @@ impl Files {
     }
 }
 
-fn of_operator(candidate: &OperatorCandidate, request: &EvaluationRequest) -> Result<Files, Refusal> {
+fn of_operator(candidate: &OperatorCandidate, request: &EvaluationRequest) -> Result<Files, Invalid> {
     let source = match candidate.language {
         Language::Cuda => "candidate.cu",
         Language::Triton | Language::Torch => "candidate.py",
     };
     if let Some(key) = candidate.kernel.keys().find(|key| NOT_IN_KERNEL.contains(&key.as_str())) {
-        return Err(Refusal::invalid(format!("`kernel` has the key `{key}`, which a candidate of an operator cannot have")));
+        return Err(Invalid::KernelKey(key.clone()));
     }
     let mut kernel = candidate.kernel.clone();
     kernel.insert("operator".into(), OPERATOR.into());
@@ -100,9 +97,9 @@ fn of_operator(candidate: &OperatorCandidate, request: &EvaluationRequest) -> Re
     kernel.insert("language".into(), language.into());
     if candidate.language == Language::Torch {
         if !candidate.launch.is_empty() {
-            return Err(Refusal::invalid("a candidate in PyTorch has no `launch`"));
+            return Err(Invalid::LaunchInTorch);
         }
-        let entry = candidate.entry.as_deref().ok_or_else(|| Refusal::invalid("a candidate in PyTorch needs an `entry`"))?;
+        let entry = candidate.entry.as_deref().ok_or(Invalid::NoEntry)?;
         kernel.insert("source".into(), format!("{source}::{entry}").into());
     } else {
         kernel.insert("source".into(), source.into());
@@ -121,10 +118,11 @@ fn of_operator(candidate: &OperatorCandidate, request: &EvaluationRequest) -> Re
         target.insert("arch".into(), arch.into());
         target.extend(request.device.as_ref().map(|device| ("device".to_string(), Value::from(device.clone()))));
     } else if request.device.is_some() {
-        return Err(Refusal::invalid("`device` names the product of a GPU, and the target is `cpu`"));
+        return Err(Invalid::DeviceOfCpu);
     }
     let mut all = Map::new();
-    let table = |name: &str, value: Value| -> Value { [(name.to_string(), value)].into_iter().collect::<Map<_, _>>().into() };
+    let table =
+        |name: &str, value: Value| -> Value { [(name.to_string(), value)].into_iter().collect::<Map<_, _>>().into() };
     all.insert("package".into(), table("name", CANDIDATE.into()));
     all.insert("targets".into(), table(if arch == "cpu" { "cpu" } else { "device" }, target.into()));
     if !candidate.toolchain.is_empty() {
@@ -132,23 +130,21 @@ fn of_operator(candidate: &OperatorCandidate, request: &EvaluationRequest) -> Re
     }
     all.insert("operator".into(), table(OPERATOR, candidate.operator.clone().into()));
     all.insert("kernel".into(), table(CANDIDATE, kernel.into()));
-    let all = toml::Table::try_from(all)
-        .map_err(|e| Refusal::invalid(format!("a table of the candidate is none of `{MANIFEST}`: {e}")))?;
+    let all = toml::Table::try_from(all).map_err(Invalid::Table)?;
     check_texts(&all)?;
-    let manifest = toml::to_string(&all).map_err(|e| Refusal::invalid(format!("a table of the candidate is none of `{MANIFEST}`: {e}")))?;
+    let manifest = toml::to_string(&all).map_err(Invalid::Table)?;
     let mut others = candidate.files.clone();
     if others.insert(source.into(), candidate.source.clone()).is_some() {
-        return Err(Refusal::invalid(format!("`files` has `{source}`, which is the name of the source")));
+        return Err(Invalid::SourceTwice(source));
     }
     Ok(Files { manifest, others, words: SelectionArgs::default() })
 }
 
-fn of_package(package: &PackageCandidate, request: &EvaluationRequest) -> Result<Files, Refusal> {
-    let all: toml::Table =
-        toml::from_str(&package.manifest).map_err(|e| Refusal::invalid(format!("the manifest is not TOML: {e}")))?;
+fn of_package(package: &PackageCandidate, request: &EvaluationRequest) -> Result<Files, Invalid> {
+    let all: toml::Table = toml::from_str(&package.manifest).map_err(Invalid::Manifest)?;
     check_texts(&all)?;
     if request.device.is_some() {
-        return Err(Refusal::invalid("`device` is for a candidate of an operator: a package names it in its manifest"));
+        return Err(Invalid::DeviceOfPackage);
     }
     let words = SelectionArgs {
         workspace: true,
@@ -169,7 +165,7 @@ pub(super) fn goal(measure: Measure) -> kforge_pipeline::plan::Goal {
 }
 
 /// Refuses texts of a manifest that lead out of its folder.
-fn check_texts(table: &toml::Table) -> Result<(), Refusal> {
+fn check_texts(table: &toml::Table) -> Result<(), Invalid> {
     fn leads_out(text: &str) -> bool {
         text.starts_with(['/', '~']) || text.split('/').any(|part| part.trim() == "..")
     }
@@ -182,53 +178,53 @@ fn check_texts(table: &toml::Table) -> Result<(), Refusal> {
         }
     }
     match table.values().find_map(walk) {
-        Some(text) => Err(Refusal::invalid(format!("`{text}` leads out of the package: only files of the request can be used"))),
+        Some(text) => Err(Invalid::LeadsOut(text.into())),
         None => Ok(()),
     }
 }
 
 /// Refuses paths that are not those of plain files in the workspace.
-fn check_paths(files: &BTreeMap<String, String>) -> Result<(), Refusal> {
+fn check_paths(files: &BTreeMap<String, String>) -> Result<(), Invalid> {
     if files.len() > MOST_FILES {
-        return Err(Refusal::invalid(format!("the candidate has {} files, and {MOST_FILES} are allowed", files.len())));
+        return Err(Invalid::ManyFiles(files.len()));
     }
     for name in files.keys() {
         if let Some(why) = unusable(name) {
-            return Err(Refusal::invalid(format!("the file `{}` {why}", name.escape_debug())));
+            return Err(Invalid::File { name: name.clone(), why });
         }
         let folders = Path::new(name).ancestors().skip(1).filter_map(Path::to_str);
         if let Some(file) = folders.into_iter().find(|folder| files.contains_key(*folder)) {
-            return Err(Refusal::invalid(format!("`{file}` is a file and the folder of `{name}`")));
+            return Err(Invalid::FileAndFolder { file: file.into(), name: name.clone() });
         }
     }
     Ok(())
 }
 
 /// Why a path is not that of a plain file in the workspace.
-fn unusable(name: &str) -> Option<&'static str> {
+fn unusable(name: &str) -> Option<FileFault> {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
     let path = Path::new(name);
     let is_lexical = path.components().all(plain) && path.components().count() == name.split('/').count();
     if name.is_empty() || !is_lexical {
-        return Some("has no path within the package");
+        return Some(FileFault::Outside);
     }
     if name.len() > LONGEST_PATH {
-        return Some("has a path that is too long");
+        return Some(FileFault::Long);
     }
     if name.chars().any(char::is_control) {
-        return Some("has a control character in its path");
+        return Some(FileFault::Control);
     }
     if name.split('/').any(|part| part.starts_with('.')) {
-        return Some("is hidden: no part of a path begins with a dot");
+        return Some(FileFault::Hidden);
     }
     if name == MANIFEST {
-        return Some("is the manifest, which the request has in its own place");
+        return Some(FileFault::Manifest);
     }
     if name == "target" || name.starts_with("target/") {
-        return Some("lies where the outputs of the build are");
+        return Some(FileFault::Output);
     }
     if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("kfe")) {
-        return Some("is a bundle of evidence, which does not count here");
+        return Some(FileFault::Evidence);
     }
     None
 }
@@ -241,8 +237,7 @@ mod tests {
     fn refusal(request: Value) -> String {
         let request: EvaluationRequest = serde_json::from_value(request).unwrap();
         match Files::of(&request) {
-            Err(Refusal::Invalid(why)) => why,
-            Err(other) => panic!("{other}"),
+            Err(why) => why.to_string(),
             Ok(files) => panic!("accepted: {}", files.manifest),
         }
     }

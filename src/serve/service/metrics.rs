@@ -140,7 +140,13 @@ mod tests {
         [0.04, 0.05, 0.3, 1000.0].into_iter().for_each(|s| seconds.add(s));
         let mut out = String::new();
         seconds.write(&mut out, "x", "Help.");
-        for wanted in ["x_bucket{le=\"0.05\"} 2", "x_bucket{le=\"0.4\"} 3", "x_bucket{le=\"300\"} 3", "x_bucket{le=\"+Inf\"} 4", "x_count 4"] {
+        for wanted in [
+            "x_bucket{le=\"0.05\"} 2",
+            "x_bucket{le=\"0.4\"} 3",
+            "x_bucket{le=\"300\"} 3",
+            "x_bucket{le=\"+Inf\"} 4",
+            "x_count 4",
+        ] {
             assert!(out.lines().any(|line| line == wanted), "{wanted}: {out}");
         }
     }

@@ -11,6 +11,7 @@
 mod clock;
 mod evaluate;
 mod files;
+mod invalid;
 mod journal;
 mod kernelbench;
 mod metrics;
@@ -37,18 +38,17 @@ use kforge_types::record::FORMAT_VERSION;
 
 use self::evaluate::Evaluator;
 use self::files::Files;
+use self::invalid::LONGEST_ID;
 use self::journal::{Journal, Kept, Synced};
 use self::state::{Accepted, FORMAT, Row, Snapshot, State, TaskKey, TaskPhase, TaskState};
 use crate::api::{EvaluationRequest, EvaluationResult, Health, Task, TaskList, TaskStatus, TaskSummary};
 
+pub use self::invalid::{FileFault, Invalid};
 pub use self::kernelbench::{NoReference, ReferencePackage};
 pub use self::metrics::{Counter, Metrics, Seconds};
 pub(crate) use self::metrics::{counter, gauge};
 pub use self::progress::ProgressLog;
 pub use self::refusal::{Refusal, StartError};
-
-/// The longest id of a task.
-const LONGEST_ID: usize = 100;
 
 /// The settings of the service.
 #[derive(Debug, Clone)]
@@ -152,15 +152,14 @@ impl Service {
         let shared = Arc::new(Shared::open(&session, config.jobs)?);
         let path = folder.join("journal");
         let (mut state, mut is_newer) = (State::default(), false);
-        let (journal, damaged) =
-            Journal::open(&path, |row, place| is_newer |= !state.replay(row, place)).map_err(StartError::storage(&path))?;
+        let (journal, damaged) = Journal::open(&path, |row, place| is_newer |= !state.replay(row, place))
+            .map_err(StartError::storage(&path))?;
         if is_newer {
             return Err(StartError::Newer(path));
         }
         let environment = environment(&session, &shared);
-        let described = |device: &kforge_types::record::Device| {
-            format!("{} ({})", device.class.product, device.class.arch)
-        };
+        let described =
+            |device: &kforge_types::record::Device| format!("{} ({})", device.class.product, device.class.arch);
         let devices: Vec<String> = shared.devices().0.iter().map(described).collect();
         let evaluations = config.evaluations.unwrap_or_else(|| shared.jobs() + 2 * devices.len() as u32 + 1).max(1);
         let synced = journal.synced();
@@ -220,17 +219,15 @@ impl Service {
         if let Some(id) = &request.id {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | ':');
             if id.is_empty() || id.len() > LONGEST_ID || !id.chars().all(plain) {
-                return Err(Refusal::invalid(format!(
-                    "the id `{}` is not 1 to {LONGEST_ID} letters, digits and `.`, `_`, `-`, `:`",
-                    id.chars().take(LONGEST_ID).collect::<String>().escape_debug()
-                )));
+                let shown = id.chars().take(LONGEST_ID).collect::<String>();
+                return Err(Invalid::Id(shown.escape_debug().to_string()).into());
             }
         }
         if request.timeout_s == Some(0) {
-            return Err(Refusal::invalid("`timeout_s` is 0: expected at least 1"));
+            return Err(Invalid::NoTime.into());
         }
         Files::of(&request)?;
-        let content = self.content(&request).map_err(|e| Refusal::invalid(e.to_string()))?;
+        let content = self.content(&request).map_err(Invalid::Json)?;
         Ok(Checked { request, content })
     }
 

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use super::invalid::Invalid;
+
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// It asks for what cannot be evaluated, whatever the server has.
-    #[error("{0}")]
-    Invalid(String),
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
     /// The id belongs to a task with another content.
     #[error("the id `{0}` belongs to a task with another content: choose another id, or none")]
     Conflict(String),
@@ -38,13 +40,6 @@ pub enum Refusal {
     Storage(String),
 }
 
-impl Refusal {
-    /// A request that cannot be evaluated.
-    pub(crate) fn invalid(why: impl Into<String>) -> Refusal {
-        Refusal::Invalid(why.into())
-    }
-}
-
 /// Why the service cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -64,7 +59,13 @@ pub enum StartError {
     Newer(PathBuf),
     /// Workers or devices cannot be prepared.
     #[error(transparent)]
-    Build(#[from] kforge_ops::Error),
+    Build(Box<kforge_ops::Error>),
+}
+
+impl From<kforge_ops::Error> for StartError {
+    fn from(error: kforge_ops::Error) -> Self {
+        StartError::Build(Box::new(error))
+    }
 }
 
 impl StartError {

@@ -82,8 +82,15 @@ pub(super) struct TaskState {
 pub(super) enum TaskPhase {
     Waiting,
     /// The row that ended it counts once so many rows are on disk.
-    Done { result: u64, at: i64, rows: u64 },
-    Cancelled { at: i64, rows: u64 },
+    Done {
+        result: u64,
+        at: i64,
+        rows: u64,
+    },
+    Cancelled {
+        at: i64,
+        rows: u64,
+    },
 }
 
 /// Why an evaluation is to be stopped.
@@ -302,13 +309,10 @@ impl State {
             None => TaskPhase::Cancelled { at: ended.at, rows: 0 },
         };
         if !self.tasks.contains_key(&key) {
-            self.insert(key, TaskState {
-                    number: self.next_task,
-                    accepted: ended.accepted,
-                    shared: ended.shared,
-                    phase,
-                    rows: 0,
-                });
+            self.insert(
+                key,
+                TaskState { number: self.next_task, accepted: ended.accepted, shared: ended.shared, phase, rows: 0 },
+            );
         }
     }
 
@@ -333,7 +337,15 @@ impl State {
     }
 
     /// An evaluation ended, and its tasks with it.
-    pub(super) fn finish(&mut self, content: Digest, result: u64, verdict: VerdictWord, keeps: bool, (at, rows): (i64, u64), place: Place) {
+    pub(super) fn finish(
+        &mut self,
+        content: Digest,
+        result: u64,
+        verdict: VerdictWord,
+        keeps: bool,
+        (at, rows): (i64, u64),
+        place: Place,
+    ) {
         self.next_result = self.next_result.max(result + 1);
         let entry = self.entries.remove(&content);
         self.live += place.bytes();
@@ -457,8 +469,17 @@ impl State {
         }
     }
 
-    /// Results without a task, of evaluations that were abandoned as they ended.
+    /// Forgets results without a task, of evaluations that were abandoned as they ended, and requests without a task, whose row was the last that could be
+    /// written.
     pub(super) fn forget_unused(&mut self) {
+        let live = &mut self.live;
+        self.entries.retain(|_, entry| {
+            let is_used = !entry.tasks.is_empty() || entry.running.is_some();
+            if !is_used {
+                *live -= entry.request.bytes();
+            }
+            is_used
+        });
         let unused: Vec<u64> = self.results.iter().filter(|(_, r)| r.tasks == 0).map(|(id, _)| *id).collect();
         for result in unused {
             if let Some(state) = self.results.get_mut(&result) {
@@ -477,9 +498,7 @@ impl State {
         let mut rows: Vec<Snapshot> = vec![Snapshot::Row(Row::Format(FORMAT))];
         rows.extend(results.into_iter().map(|id| Snapshot::Result(*id, self.results[id].place.clone())));
         for task in &tasks {
-            let ended = |at, result| {
-                Ended { accepted: task.accepted.clone(), at, result, shared: task.shared }
-            };
+            let ended = |at, result| Ended { accepted: task.accepted.clone(), at, result, shared: task.shared };
             match task.phase {
                 TaskPhase::Done { result, at, .. } => rows.push(Snapshot::Row(Row::Ended(ended(at, Some(result))))),
                 TaskPhase::Cancelled { at, .. } => rows.push(Snapshot::Row(Row::Ended(ended(at, None)))),

@@ -74,7 +74,10 @@ impl Summary {
         for package in &report.packages {
             for kernel in &package.kernels {
                 for target in &kernel.targets {
-                    let errors = package.messages.iter().any(|m| m.code == COMPILE_ERROR && m.kernel.as_ref() == Some(&kernel.name));
+                    let errors = package
+                        .messages
+                        .iter()
+                        .any(|m| m.code == COMPILE_ERROR && m.kernel.as_ref() == Some(&kernel.name));
                     let (of, found) = view.kernel(kernel, target, measure);
                     let (cause, reason) = found.unzip();
                     match cause {
@@ -96,7 +99,9 @@ impl Summary {
                         Some(_) => keeps = keeps && is_lasting(target),
                         None => keeps = keeps && is_timed(&of, target, measure),
                     }
-                    if cause == Some(Cause::Unavailable) && target.unavailable.iter().any(|(kind, ..)| kind == StepKind::Compile.name()) {
+                    if cause == Some(Cause::Unavailable)
+                        && target.unavailable.iter().any(|(kind, ..)| kind == StepKind::Compile.name())
+                    {
                         compiled = compiled.filter(|all| !all);
                     }
                     kernels.push(of);
@@ -168,7 +173,8 @@ fn severity(severity: Severity) -> String {
 fn of_diagnostic(found: &Diagnostic) -> MessageResult {
     let place = found.position();
     let expected = found.expected.as_ref().map(|text| format!("expected {text}"));
-    let lines = [found.message.clone()].into_iter().chain(expected).chain(found.notes.clone()).chain(found.hints.clone());
+    let lines =
+        [found.message.clone()].into_iter().chain(expected).chain(found.notes.clone()).chain(found.hints.clone());
     MessageResult {
         code: found.code.to_string(),
         severity: severity(found.severity),
@@ -210,7 +216,12 @@ impl View {
     }
 
     /// A kernel on a target, and why it is no pass.
-    fn kernel(&self, kernel: &KernelReport, target: &TargetReport, measure: Measure) -> (KernelResult, Option<(Cause, String)>) {
+    fn kernel(
+        &self,
+        kernel: &KernelReport,
+        target: &TargetReport,
+        measure: Measure,
+    ) -> (KernelResult, Option<(Cause, String)>) {
         let none = BTreeSet::new();
         let holdout = self.holdout.get(&kernel.operator).unwrap_or(&none);
         let mut variants: BTreeMap<&str, Vec<&ShapeReport>> = BTreeMap::new();
@@ -225,7 +236,9 @@ impl View {
         let failed = target.failed.first().map(|(_, why)| why.as_str());
         let found = match (decided(VerdictWord::Pass), decided(VerdictWord::Unknown)) {
             (Some(_), _) => None,
-            (None, Some((_, why))) => Some((VerdictWord::Unknown, why.clone().unwrap_or((Cause::Undecided, String::new())))),
+            (None, Some((_, why))) => {
+                Some((VerdictWord::Unknown, why.clone().unwrap_or((Cause::Undecided, String::new()))))
+            }
             // What does not compile fails; a variant that was not tried because another one failed is none.
             (None, None) if not_compiled.is_some() => {
                 let text = not_compiled.map(|failure| self.failure(&failure, target)).unwrap_or_default();
@@ -235,9 +248,7 @@ impl View {
                 (Some((_, why)), ..) => Some((VerdictWord::Fail, why.clone().unwrap_or((Cause::Wrong, String::new())))),
                 (None, Some((_, _, why)), _) => Some((VerdictWord::Unknown, (Cause::Unavailable, self.text(why)))),
                 (None, None, Some(why)) => Some((VerdictWord::Unknown, (Cause::Undecided, self.text(why)))),
-                (None, None, None) => {
-                    Some((VerdictWord::Unknown, (Cause::Undecided, "nothing was verified".into())))
-                }
+                (None, None, None) => Some((VerdictWord::Unknown, (Cause::Undecided, "nothing was verified".into()))),
             },
         };
         let champions = target.champions.iter().filter_map(|champion| {
@@ -277,34 +288,44 @@ impl View {
     ) -> (VariantResult, Option<(Cause, String)>) {
         let (held, shown): (Vec<&&ShapeReport>, Vec<&&ShapeReport>) =
             shapes.iter().partition(|shape| holdout.contains(&shape.shape));
-        let failure = not_compiled(target).into_iter().find(|failure| failure.variants.iter().any(|label| label == name));
+        let failure =
+            not_compiled(target).into_iter().find(|failure| failure.variants.iter().any(|label| label == name));
         let held = together(held.iter().map(|shape| word(&shape.verdict)));
         let results: Vec<ShapeResult> = shown.iter().map(|shape| self.shape(shape, target)).collect();
         let verdict = together(results.iter().map(|shape| shape.verdict).chain(held)).unwrap_or(VerdictWord::Unknown);
         let first = |wanted: VerdictWord| shown.iter().zip(&results).find(|(_, result)| result.verdict == wanted);
         let why = match verdict {
             VerdictWord::Pass => None,
-            VerdictWord::Fail => Some(first(VerdictWord::Fail).map_or((Cause::Wrong, AT_HOLDOUT.into()), |(_, result)| {
-                let hangs = result.finding.as_ref().is_some_and(|found| found.kind == Some(FindingKind::NoProgress));
-                let cause = if hangs { Cause::NoProgress } else { Cause::Wrong };
-                (cause, format!("wrong at {}: {}", result.shape, result.reason.as_deref().unwrap_or_default()))
-            })),
-            VerdictWord::Unknown => Some(first(VerdictWord::Unknown).map_or(
-                (Cause::Undecided, "unknown at a holdout shape".into()),
-                |(shape, result)| (cause_of(shape), result.reason.clone().unwrap_or_default()),
-            )),
+            VerdictWord::Fail => {
+                Some(first(VerdictWord::Fail).map_or((Cause::Wrong, AT_HOLDOUT.into()), |(_, result)| {
+                    let hangs =
+                        result.finding.as_ref().is_some_and(|found| found.kind == Some(FindingKind::NoProgress));
+                    let cause = if hangs { Cause::NoProgress } else { Cause::Wrong };
+                    (cause, format!("wrong at {}: {}", result.shape, result.reason.as_deref().unwrap_or_default()))
+                }))
+            }
+            VerdictWord::Unknown => Some(
+                first(VerdictWord::Unknown)
+                    .map_or((Cause::Undecided, "unknown at a holdout shape".into()), |(shape, result)| {
+                        (cause_of(shape), result.reason.clone().unwrap_or_default())
+                    }),
+            ),
         };
         let holdout = held.map(|verdict| HoldoutReport { verdict });
         if let Some(failure) = failure {
             let why = (Cause::NotCompiled, self.failure(&failure, target));
-            return (VariantResult { variant: name.into(), verdict: VerdictWord::Fail, shapes: results, holdout }, Some(why));
+            return (
+                VariantResult { variant: name.into(), verdict: VerdictWord::Fail, shapes: results, holdout },
+                Some(why),
+            );
         }
         (VariantResult { variant: name.into(), verdict, shapes: results, holdout }, why)
     }
 
     fn shape(&self, shape: &ShapeReport, target: &TargetReport) -> ShapeResult {
         // The step that prevents a verdict knows why.
-        let prevented = shape.prevented_by.as_ref().and_then(|step| target.failed.iter().find(|(failed, _)| failed == step));
+        let prevented =
+            shape.prevented_by.as_ref().and_then(|step| target.failed.iter().find(|(failed, _)| failed == step));
         let reason = match &shape.verdict {
             Verdict::Pass => None,
             Verdict::Fail(why) => Some(self.text(why)),
@@ -316,7 +337,8 @@ impl View {
             shape: shape.shape.clone(),
             verdict: word(&shape.verdict),
             reason,
-            finding: explains.then(|| FindingReport { kind: shape.finding, explanation: self.text(&shape.explanation) }),
+            finding: explains
+                .then(|| FindingReport { kind: shape.finding, explanation: self.text(&shape.explanation) }),
             worst: shape.worst.filter(|worst| worst.is_finite()),
             emulated: shape.emulated,
             confirmed: shape.confirmed,
@@ -349,7 +371,9 @@ impl View {
 
 /// Whether the verdict of a kernel needs steps of this kind.
 fn decides(kind: &str) -> bool {
-    [StepKind::Generate, StepKind::Compile, StepKind::Oracle, StepKind::Verify].iter().any(|needed| needed.name() == kind)
+    [StepKind::Generate, StepKind::Compile, StepKind::Oracle, StepKind::Verify]
+        .iter()
+        .any(|needed| needed.name() == kind)
 }
 
 fn cause_of(shape: &ShapeReport) -> Cause {

@@ -109,7 +109,8 @@ impl Machine {
                 other => other,
             };
             let value = match task.phase {
-                TaskPhase::Done { result, .. } => match self.state.result(result).unwrap().place.read::<Row>().unwrap() {
+                TaskPhase::Done { result, .. } => match self.state.result(result).unwrap().place.read::<Row>().unwrap()
+                {
                     Row::Finished { value, .. } => Some(value.seconds),
                     other => panic!("{other:?}"),
                 },
@@ -160,6 +161,19 @@ fn a_restart_reads_what_there_was() {
         assert!(machine.seen().values().all(|(status, ..)| matches!(status, TaskStatus::Done | TaskStatus::Cancelled)));
         assert_eq!((machine.state.unfinished(), machine.state.entries.len()), (0, 0), "seed {seed}");
     }
+}
+
+#[test]
+fn a_request_whose_task_was_not_written_any_more_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let mut machine = Machine::open(&path);
+    machine.journal.append(&Row::Request { content: content(1), request: Box::new(request()) }).unwrap();
+    drop(machine.journal);
+    let mut machine = Machine::open(&path);
+    machine.state.forget_unused();
+    assert!(machine.state.entries.is_empty() && machine.state.begin().is_none());
+    assert_eq!(machine.state.live(), 0);
 }
 
 #[test]
