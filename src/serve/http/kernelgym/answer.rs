@@ -32,6 +32,7 @@ pub(super) enum GymStatus {
 /// KernelGYM's codes of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(clippy::enum_variant_names, reason = "the names are KernelGYM's")]
 pub(super) enum GymCode {
     ValidationError,
     CompilationError,
