@@ -1,6 +1,6 @@
 //! `kforge serve` under load, over real sockets, with this machine's processors shared by the server and its clients. 64 clients send requests whose result is
 //! known, first ten a second each and then one after the other; 1,000 clients send 20,000 of them. Prints percentiles and the server's memory, and fails if a
-//! request of the first takes longer than the limit in `docs/performance.md`.
+//! request of the first takes longer than the limit in `docs/performance.md`. `KFORGE_TEST_PROGRAM` names another program, such as a released one.
 #![expect(clippy::print_stdout, reason = "a bench's result is what it prints")]
 
 use std::io::{BufRead, BufReader};
@@ -41,7 +41,8 @@ impl Drop for Server {
 fn start() -> Server {
     // On a disk: the journal is written for each request.
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kforge"))
+    let named = std::env::var_os("KFORGE_TEST_PROGRAM");
+    let mut child = Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_kforge").into()))
         .args(["serve", "--listen", "127.0.0.1:0", "--offline"])
         .current_dir(place.path())
         .env_clear()
