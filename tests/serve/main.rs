@@ -16,7 +16,6 @@ mod wear;
 #[expect(dead_code, reason = "the tests of builds use all of it")]
 mod project;
 #[path = "../installed/compiler_survey.rs"]
-#[expect(dead_code, reason = "the tests of builds use all of it")]
 mod compiler_survey;
 #[path = "../installed/folders.rs"]
 mod folders;
