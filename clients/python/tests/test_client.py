@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 import threading
 import time
@@ -96,6 +97,16 @@ class Requests(unittest.TestCase):
             self.assertGreaterEqual(transport.pause(0, "7"), 7.0)
             self.assertLessEqual(transport.pause(0, "Wed, 21 Oct 2026 07:28:00 GMT"), 0.5)
 
+    def test_redirects_are_refused_and_a_strange_pause_does_not_count(self) -> None:
+        with Server(done()) as other:
+            with Server((307, {}, {"Location": other.url})) as server, self.assertRaises(KforgeError):
+                Client(server.url, "secret").evaluate(OPERATOR)
+            self.assertEqual(other.seen, [], "the token reaches no other host")
+        for strange in ("nan", "inf", "-inf"):
+            self.assertLessEqual(transport.pause(0, strange), 0.5)
+        with self.assertRaisesRegex(KforgeError, "does-not-exist"):
+            Client("http://does-not-exist.invalid", timeout=60.0).evaluate(OPERATOR)
+
     def test_other_refusals_are_errors_at_once(self) -> None:
         with Server((409, {"code": "conflict", "message": "another content"})) as server:
             with self.assertRaises(KforgeError) as raised:
@@ -144,7 +155,7 @@ class Scores(unittest.TestCase):
     def test_rewards_are_bounded_grow_with_the_speed_up_and_are_least_for_what_is_wrong(self) -> None:
         for reward, most in ((logistic, 1.0), (weighted, 1.25)):
             before = (0.0, 0.0)
-            for speedup in (0.01, 0.5, 1.0, 1.01, 2.0, 1e300, float("inf")):
+            for speedup in (0.01, 0.5, 1.0, 1.01, 2.0, 1e300):
                 found = reward(True, speedup)
                 self.assertTrue(before[0] <= found.at_least <= found.at_most <= most, (reward, speedup, found))
                 self.assertEqual(reward(False, speedup), (0.0, 0.0))
@@ -152,15 +163,38 @@ class Scores(unittest.TestCase):
                 before = found
         self.assertEqual((logistic(True, 1.0), logistic(True, None), logistic(None, 3.0)), ((0.5, 0.5), (0.0, 1.0), (0.0, 0.75)))
         self.assertEqual((weighted(True, 2.0), weighted(True, 2.0, 0.4)), ((1.0, 1.25), (1.1, 1.1)))
+        for unknown in (math.nan, math.inf, 0.0, -1.0):
+            self.assertEqual((logistic(True, unknown), weighted(True, unknown, 0.0)), ((0.0, 1.0), (0.5, 1.0)), unknown)
+            self.assertIsNone(speedup_of({"a": unknown}, {"a": 1.0}))
+            self.assertIsNone(speedup_of({"a": 1.0}, {"a": unknown}))
+        self.assertEqual(weighted(True, 2.0, math.nan), (1.0, 1.25))
         self.assertEqual(speedup_of({"a": 1.0, "b": 4.0, "c": 1.0}, {"a": 2.0, "b": 32.0}), 4.0)
+        self.assertIsNone(speedup_of({"a": 1.0}, {"a": 2.0, "b": 32.0}), "a shape without a time is not left out")
         self.assertIsNone(speedup_of({}, {"a": 1.0}))
+        self.assertIsNone(speedup_of({"a": 1.0}, {}))
 
     def test_a_timed_kernel_scores_by_its_fastest_correct_variant(self) -> None:
         task = {"candidate": {"entry": "k"}, "measure": "bench", "baseline_ns": {"big": 30.0}}
         found = self.score((200, {"id": "t", "status": "done", "result": TIMED}), json.dumps(task))
         self.assertEqual((round(found["score"], 9), found["known"], round(found["speedup"], 9)), (0.75, 1.0, 3.0))
         untimed = self.score(done(), task)
-        self.assertEqual((untimed["score"], untimed["known"], untimed["correct"]), (0.0, 0.0, 1.0), "unknown is not 0")
+        self.assertEqual((untimed["score"], untimed["known"], untimed["correct"]), (0.0, 0.0, 1.0))
+        self.assertTrue(math.isnan(untimed["speedup"]), "unknown is not 0")
+
+    def test_the_times_of_a_package_with_several_kernels_are_those_of_the_one_that_is_named(self) -> None:
+        slow = {"kernel": "slow", "variants": [{"verdict": "pass", "shapes": [{"shape": "big", "time": {"cold_ns": 60.0, "hot_ns": 1.0}}]}]}
+        both = {**TIMED, "kernels": [{"kernel": "fast", **TIMED["kernels"][0]}, slow]}
+        task = {"candidate": {}, "baseline_ns": {"big": 30.0}, "kernel": "slow"}
+        found = self.score((200, {"id": "t", "status": "done", "result": both}), task)
+        self.assertEqual(round(found["speedup"], 9), 0.5)
+        with self.assertRaisesRegex(ValueError, "several kernels"):
+            self.score((200, {"id": "t", "status": "done", "result": both}), {"candidate": {}, "baseline_ns": {"big": 30.0}})
+
+    def test_a_fault_of_the_server_is_an_error_and_no_reward(self) -> None:
+        for cause in ("unavailable", "internal", "timed-out"):
+            with self.assertRaisesRegex(KforgeError, "no device") as raised:
+                self.score(done("unknown", reason="no device", cause=cause), {"candidate": {}})
+            self.assertEqual(raised.exception.code, cause)
 
     def test_without_a_baseline_a_correct_kernel_scores_one(self) -> None:
         task = {"candidate": {}}
@@ -168,8 +202,8 @@ class Scores(unittest.TestCase):
         wrong = self.score(done("fail", reason="wrong at small: y[3]", messages=[
             {"severity": "error", "message": "index 3", "file": "k.cu", "line": 7}, {"severity": "warning", "message": "w"}]), task)
         self.assertEqual((wrong["score"], wrong["known"], wrong["text"]), (0.0, 1.0, "wrong at small: y[3]\nk.cu:7: index 3"))
-        unknown = self.score(done("unknown", reason="no device"), task)
-        self.assertEqual((unknown["score"], unknown["known"]), (0.0, 0.0))
+        unknown = self.score(done("unknown", reason="not emulated", cause="undecided"), task)
+        self.assertEqual((unknown["score"], unknown["known"], math.isnan(unknown["correct"])), (0.0, 0.0, True))
 
     def test_a_reply_that_is_too_large_is_wrong_and_a_fault_of_the_task_is_an_error(self) -> None:
         large = self.score((413, {"code": "too-large", "message": "the body is larger"}), {"candidate": {}})
@@ -204,6 +238,10 @@ class Environment(unittest.TestCase):
             self.assertEqual(asyncio.run(all_of("s")), [1.0, 1.0])
             self.assertEqual(len(server.seen), 1, "both functions ask once")
         self.assertEqual((row["question"], env.max_workers, env.rubric.weights), ("q", 3, [1.0, 0.0]))
+        with Server(done("unknown", cause="undecided"), done()) as server, mock.patch.dict(sys.modules, {"verifiers": made, "datasets": datasets}):
+            env = load_environment([{"question": "q", "task": {"candidate": {}}}], url=server.url)
+            # Each run has an event loop of its own.
+            self.assertEqual([asyncio.run(all_of("s"))[0] for _ in range(2)], [0.0, 1.0], "what was unknown is asked again")
         with Server(done("fail")) as server, mock.patch.dict(sys.modules, {"verifiers": made, "datasets": datasets}):
             env = load_environment([{"question": "q", "task": {"candidate": {}}}], url=server.url)
             self.assertEqual(asyncio.run(all_of([{"type": "text", "text": "s"}])), [0.0, 0.0])

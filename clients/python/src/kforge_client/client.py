@@ -39,13 +39,23 @@ class Evaluation:
         lines = [f"{m['file']}:{m.get('line', 1)}: {m['message']}" if m.get("file") else m["message"] for m in errors]
         return "\n".join(dict.fromkeys([*filter(None, [self.reason]), *lines]))
 
-    def times_ns(self) -> dict[str, float]:
-        """The least median time at each bench shape over all variants that pass: cold, or hot where only that was measured."""
+    @property
+    def is_of_server(self) -> bool:
+        """Whether the server, and not the candidate, is the cause of an unknown verdict. Another evaluation may end otherwise."""
+        return self.verdict == "unknown" and self.result.get("cause") in ("unavailable", "internal", "timed-out")
+
+    def times_ns(self, kernel: str | None = None) -> dict[str, float]:
+        """The least median cold time at each bench shape over the variants that pass, of the kernel of that name.
+
+        Without a name, of the only kernel. A result with several kernels then raises `ValueError`.
+        """
+        kernels = [of for of in self.result.get("kernels", []) if kernel in (None, of.get("kernel"))]
+        if len(kernels) > 1 and kernel is None:
+            raise ValueError("the package has several kernels: name one")
         times: dict[str, float] = {}
-        for kernel in self.result.get("kernels", []):
-            for shape in (s for v in kernel["variants"] if v["verdict"] == "pass" for s in v["shapes"]):
-                time_of = shape.get("time") or {}
-                ns = time_of.get("cold_ns") or time_of.get("hot_ns")
+        for found in kernels:
+            for shape in (s for v in found["variants"] if v["verdict"] == "pass" for s in v["shapes"]):
+                ns = (shape.get("time") or {}).get("cold_ns")
                 if ns is not None:
                     times[shape["shape"]] = min(ns, times.get(shape["shape"], ns))
         return times

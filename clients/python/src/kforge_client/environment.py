@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,28 +44,37 @@ class Rewards:
 
     def __init__(self, client: Client, parallel: int) -> None:
         self.client, self.threads = client, ThreadPoolExecutor(parallel)
-        self.known: dict[tuple[str, str], asyncio.Future[dict[str, Any]]] = {}
+        self.known: dict[tuple[str, str], Future[dict[str, Any]]] = {}
 
     async def _score(self, completion: Any, answer: str) -> dict[str, Any]:
         key = (text_of(completion), answer)
-        if key not in self.known:
-            loop = asyncio.get_running_loop()
-            self.known[key] = loop.run_in_executor(self.threads, compute_score, "kforge", *key, None, self.client)
+        asked = self.known.get(key)
+        if asked is None:
+            asked = self.known[key] = self.threads.submit(compute_score, "kforge", *key, None, self.client)
             # The server knows older results, so to forget them here costs a request.
             while len(self.known) > MOST_KNOWN:
                 del self.known[next(iter(self.known))]
+        # A future of a thread belongs to no event loop, and one caller that is cancelled does not cancel it for the others.
         try:
-            return await asyncio.shield(self.known[key])
+            found = await asyncio.shield(asyncio.wrap_future(asked))
         except Exception:
-            self.known.pop(key, None)
+            self._forget(key, asked)
             raise
+        # What is unknown now may be known later.
+        if not found["known"]:
+            self._forget(key, asked)
+        return found
+
+    def _forget(self, key: tuple[str, str], asked: Future[dict[str, Any]]) -> None:
+        if self.known.get(key) is asked:
+            del self.known[key]
 
     async def reward(self, completion: Any, answer: str, **_: Any) -> float:
         """The score of `compute_score`."""
         return float((await self._score(completion, answer))["score"])
 
     async def correct(self, completion: Any, answer: str, **_: Any) -> float:
-        """1 if the kernel is known to be correct."""
+        """1 if the kernel is correct, 0 if it is wrong, NaN if that is unknown."""
         return float((await self._score(completion, answer))["correct"])
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import random
+import socket
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -35,8 +38,19 @@ def pause(attempt: int, retry_after: str | None) -> float:
         asked = float(retry_after) if retry_after else 0.0
     except ValueError:
         asked = 0.0
+    asked = asked if math.isfinite(asked) else 0.0
     own = min(LONGEST_PAUSE, 0.5 * 2.0 ** min(attempt, 10))
     return max(asked, own * random.uniform(0.75, 1.0))
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects: a redirected POST would become a GET, and the token would reach another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def request(
@@ -54,7 +68,7 @@ def request(
         retry_after: str | None = None
         try:
             sent = urllib.request.Request(url, data=data, headers=headers, method=method)
-            with urllib.request.urlopen(sent, timeout=answers_in) as answer:
+            with _OPENER.open(sent, timeout=answers_in) as answer:
                 found = json.loads(answer.read())
                 if isinstance(found, dict):
                     return found
@@ -64,8 +78,11 @@ def request(
             retry_after = error.headers.get("Retry-After")
             if error.code not in AGAIN:
                 raise failure from None
-        except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:
             failure = KforgeError(0, "connection", f"{url}: {error}")
+            # Neither a wrong certificate nor an unknown host passes with time.
+            if isinstance(getattr(error, "reason", None), (ssl.SSLCertVerificationError, socket.gaierror)):
+                raise failure from None
         wait = pause(attempt, retry_after)
         if time.monotonic() + wait > until:
             raise failure
@@ -75,7 +92,10 @@ def request(
 
 def refused(error: urllib.error.HTTPError) -> KforgeError:
     """The error that an answer states."""
-    text = error.read().decode(errors="replace")
+    try:
+        text = error.read().decode(errors="replace")
+    except (OSError, http.client.HTTPException) as broken:
+        return KforgeError(error.code, "connection", f"the answer ended early: {broken}")
     try:
         found = json.loads(text)
         return KforgeError(error.code, str(found["code"]), str(found["message"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -41,10 +42,12 @@ def compute_score(
 
     * `candidate`: a candidate of an operator without its `source`; or `package` and `file`, the path of the source in it;
     * `target`, `device`, `measure`: fields of the request (`measure` is `verify` if it is missing);
-    * `baseline_ns`: times by bench shape. The score is then the logistic reward of the speed-up over them.
+    * `baseline_ns`: times by bench shape. The score is then the logistic reward of the speed-up over them;
+    * `kernel`: the kernel whose times count, of a package with several.
 
     Without `baseline_ns`, a correct kernel scores 1. `score` is the least that the reward can be: what is unknown, such as a
-    time that was not measured, adds nothing, and `known` is 0 then. `text` is what the next turn of the model can read.
+    time that was not measured, adds nothing, and `known` is 0 then; `correct` and `speedup` are NaN where they are unknown.
+    `text` is what the next turn of the model can read. Raises `KforgeError` for faults that are not the candidate's.
     """
     task: Mapping[str, Any] = json.loads(ground_truth) if isinstance(ground_truth, str) else ground_truth
     options = {key: task.get(key) for key in ("target", "device", "measure", "timeout_s")}
@@ -54,16 +57,19 @@ def compute_score(
         # A source that is too large is a fault of the reply; anything else is none.
         if error.code != "too-large":
             raise
-        return {"score": 0.0, "known": 1.0, "correct": 0.0, "speedup": 0.0, "text": str(error)}
-    speedup = speedup_of(found.times_ns(), task["baseline_ns"]) if "baseline_ns" in task else None
+        return {"score": 0.0, "known": 1.0, "correct": 0.0, "speedup": math.nan, "text": str(error)}
+    if found.is_of_server:
+        raise KforgeError(0, str(found.result.get("cause")), found.text)
+    speedup = None
     if "baseline_ns" in task:
+        speedup = speedup_of(found.times_ns(task.get("kernel")), task["baseline_ns"])
         low, high = logistic(found.correct, speedup)
     else:
         low, high = float(found.correct is True), float(found.correct is not False)
     return {
         "score": low,
         "known": float(low == high),
-        "correct": float(found.correct is True),
-        "speedup": speedup if speedup is not None and found.correct else 0.0,
+        "correct": math.nan if found.correct is None else float(found.correct),
+        "speedup": math.nan if speedup is None or not found.correct else speedup,
         "text": found.text,
     }
