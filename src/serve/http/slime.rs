@@ -1,7 +1,8 @@
 //! slime's `remote_rm` below `/slime`: a reward for a reply. Calls [`crate::service`] only.
 //!
 //! `POST /slime/reward` answers with the reward as a number, and `POST /slime/scores` with an object, for `--reward-key score`. The label is the task, as for
-//! `compute_score` of `clients/python`: `candidate` or `package` and `file`, `target`, `device`, `measure`, `baseline_ns`.
+//! `compute_score` of `clients/python`: `candidate` or `package` and `file`, `target`, `device`, `measure`, `baseline_ns`, `kernel`. A result that the server is
+//! the cause of has no reward: the answer is 429, and slime asks again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +19,10 @@ use serde_json::{Map, Value};
 
 use super::failure::Failure;
 use super::{App, Caller, body, json_of};
-use crate::api::{Candidate, ErrorCode, EvaluationRequest, EvaluationResult, Measure, PackageCandidate, VerdictWord};
+use crate::api::{
+    Candidate, Cause, ErrorCode, EvaluationRequest, EvaluationResult, KernelResult, Measure, PackageCandidate, VariantResult,
+    VerdictWord,
+};
 use crate::service::Client;
 
 /// How long a request waits. slime gives up after 120 seconds, and then asks again: the evaluation goes on meanwhile.
@@ -59,6 +63,9 @@ struct Label {
     /// Times by bench shape. The reward is then the logistic one of the speed-up over them.
     #[serde(default)]
     baseline_ns: Option<BTreeMap<String, f64>>,
+    /// The kernel whose times count, of a package with several.
+    #[serde(default)]
+    kernel: Option<String>,
 }
 
 /// A reward, and what it is from.
@@ -113,13 +120,26 @@ impl Label {
     }
 
     /// The scores of a result.
-    fn scores(&self, result: &EvaluationResult) -> Scores {
+    ///
+    /// # Errors
+    /// The server is the cause of the result, or the times of several kernels could count.
+    fn scores(&self, result: &EvaluationResult) -> Result<Scores, Failure> {
+        if result.verdict == VerdictWord::Unknown
+            && matches!(result.cause, Some(Cause::Unavailable | Cause::Internal | Cause::TimedOut))
+        {
+            let mut failure = Failure::new(ErrorCode::QueueFull, result.reason.clone().unwrap_or_default());
+            failure.0.retry_after_s = Some(5);
+            return Err(failure);
+        }
         let correct = match result.verdict {
             VerdictWord::Pass => Some(true),
             VerdictWord::Fail => Some(false),
             VerdictWord::Unknown => None,
         };
-        let speedup = self.baseline_ns.as_ref().and_then(|baseline| speedup(result, baseline));
+        let speedup = match &self.baseline_ns {
+            None => None,
+            Some(baseline) => speedup(self.timed(result)?, baseline),
+        };
         let (least, most) = match (&self.baseline_ns, correct) {
             (None, Some(correct)) => (f64::from(u8::from(correct)), Some(f64::from(u8::from(correct)))),
             (None, None) => (0.0, Some(1.0)),
@@ -128,22 +148,35 @@ impl Label {
                 (found.at_least, found.at_most)
             }
         };
-        Scores { score: least, known: most == Some(least), correct, speedup, reason: result.reason.clone() }
+        Ok(Scores { score: least, known: most == Some(least), correct, speedup, reason: result.reason.clone() })
+    }
+
+    /// The variants of the kernel whose times count.
+    fn timed<'r>(&self, result: &'r EvaluationResult) -> Result<&'r [VariantResult], Failure> {
+        let is_meant = |of: &&KernelResult| self.kernel.as_ref().is_none_or(|name| of.kernel == *name);
+        let mut meant = result.kernels.iter().filter(is_meant);
+        match (meant.next(), meant.next()) {
+            (found, None) => Ok(found.map_or(&[], |kernel| &kernel.variants)),
+            _ => Err(Failure::new(ErrorCode::BadRequest, "the package has several kernels: name one as `kernel` of the label")),
+        }
     }
 }
 
-/// The geometric mean of the baseline's times over the least times of variants that pass, at the shapes that have both.
-fn speedup(result: &EvaluationResult, baseline_ns: &BTreeMap<String, f64>) -> Option<f64> {
-    let variants = result.kernels.iter().flat_map(|kernel| &kernel.variants);
+/// The geometric mean of the baseline's times over the least cold times of variants that pass. None unless every shape of the baseline has both times.
+fn speedup(variants: &[VariantResult], baseline_ns: &BTreeMap<String, f64>) -> Option<f64> {
+    let is_time = |ns: &f64| ns.is_finite() && *ns > 0.0;
     let mut times: BTreeMap<&str, f64> = BTreeMap::new();
-    for shape in variants.filter(|variant| variant.verdict == VerdictWord::Pass).flat_map(|variant| &variant.shapes) {
-        let ns = shape.time.as_ref().and_then(|time| time.cold_ns.or(time.hot_ns));
-        if let Some(ns) = ns {
+    let passing = variants.iter().filter(|variant| variant.verdict == VerdictWord::Pass);
+    for shape in passing.flat_map(|variant| &variant.shapes) {
+        if let Some(ns) = shape.time.as_ref().and_then(|time| time.cold_ns).filter(is_time) {
             let least = times.entry(&shape.shape).or_insert(ns);
             *least = least.min(ns);
         }
     }
-    let ratios: Vec<f64> = times.iter().filter_map(|(shape, ns)| Some(baseline_ns.get(*shape)? / ns)).collect();
+    let ratio = |(shape, of_baseline): (&String, &f64)| {
+        Some(of_baseline).filter(|ns| is_time(ns)).and_then(|ns| Some(ns / times.get(shape.as_str())?))
+    };
+    let ratios: Vec<f64> = baseline_ns.iter().map(ratio).collect::<Option<_>>()?;
     (!ratios.is_empty()).then(|| geometric_mean(&ratios))
 }
 
@@ -169,7 +202,7 @@ async fn scored(app: &App, client: &Client, request: Request) -> Result<Scores, 
     let task = app.service.submit(client, label.evaluation(&source_of(&request.response))?).await?;
     let task = app.service.wait(client, &task.id, PATIENCE).await?;
     match &task.result {
-        Some(result) => Ok(label.scores(result)),
+        Some(result) => label.scores(result),
         None => {
             let why = "the evaluation has not ended yet: the same request finds its result later";
             let mut failure = Failure::new(ErrorCode::QueueFull, why);
@@ -202,7 +235,7 @@ mod tests {
     #[test]
     fn the_reward_is_that_of_the_speed_up_and_unknown_is_between_bounds() {
         let label =
-            Label::of(json!({ "candidate": {}, "baseline_ns": { "big": 30.0, "other": 1.0 } }).to_string().into())
+            Label::of(json!({ "candidate": {}, "baseline_ns": { "big": 30.0 } }).to_string().into())
                 .unwrap();
         let result = |verdict: &str, ns: Option<f64>| -> EvaluationResult {
             let shape = json!({ "shape": "big", "verdict": verdict, "emulated": false, "confirmed": false, "time": { "cold_ns": ns } });
@@ -215,7 +248,7 @@ mod tests {
             .unwrap()
         };
         let scores = |verdict: &str, ns| {
-            let found = label.scores(&result(verdict, ns));
+            let found = label.scores(&result(verdict, ns)).ok().unwrap();
             ((found.score * 1e6).round() / 1e6, found.known)
         };
         assert_eq!(scores("pass", Some(10.0)), (0.75, true));
@@ -223,8 +256,18 @@ mod tests {
         assert_eq!(scores("pass", None), (0.0, false));
         assert_eq!(scores("unknown", None), (0.0, false));
         let plain = Label::of(json!({ "candidate": {} })).unwrap();
-        let of = |verdict| (plain.scores(&result(verdict, None)).score, plain.scores(&result(verdict, None)).known);
-        assert_eq!((of("pass"), of("fail"), of("unknown")), ((1.0, true), (0.0, true), (0.0, false)));
+        let of = |verdict| plain.scores(&result(verdict, None)).ok().map(|found| (found.score, found.known));
+        assert_eq!((of("pass"), of("fail"), of("unknown")), (Some((1.0, true)), Some((0.0, true)), Some((0.0, false))));
+        let two = json!({ "candidate": {}, "baseline_ns": { "big": 30.0, "other": 1.0 } });
+        let untimed = Label::of(two).unwrap().scores(&result("pass", Some(10.0))).ok().unwrap();
+        assert_eq!((untimed.speedup, untimed.known), (None, false), "a shape without a time is not left out");
+        let mut several = result("pass", Some(10.0));
+        several.kernels.push(KernelResult { kernel: "other".into(), ..several.kernels[0].clone() });
+        assert!(label.scores(&several).is_err(), "the time could be that of another kernel");
+        let named = json!({ "candidate": {}, "baseline_ns": { "big": 30.0 }, "kernel": "k" });
+        assert_eq!(Label::of(named).unwrap().scores(&several).ok().unwrap().speedup, Some(3.0));
+        let fault = EvaluationResult { cause: Some(Cause::Unavailable), ..result("unknown", None) };
+        assert_eq!(plain.scores(&fault).err().map(|failure| failure.0.code), Some(ErrorCode::QueueFull));
     }
 
     #[test]
