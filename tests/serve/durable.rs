@@ -129,3 +129,26 @@ fn only_so_many_ended_tasks_are_kept() {
     // The result lives as long as one of its tasks.
     assert_eq!(server.evaluate(&task(9))["shared"], true);
 }
+
+#[test]
+fn a_folder_with_files_of_others_is_refused_and_left_as_it_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = project();
+    let folder = project.root().join("mine");
+    let mode = |mode| std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+    std::fs::create_dir_all(folder.join("work")).unwrap();
+    std::fs::write(folder.join("work/thesis.txt"), "mine").unwrap();
+    mode(0o755);
+    let said = Server::try_start(&project, &["--state", "mine"]).err().unwrap();
+    assert!(said.contains("`kforge serve`: name a new or an empty folder"), "{said}");
+    assert_eq!(std::fs::read_to_string(folder.join("work/thesis.txt")).unwrap(), "mine");
+    assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+    // An empty one is taken, and its own one again, unless others may enter it.
+    std::fs::remove_dir_all(folder.join("work")).unwrap();
+    drop(Server::start(&project, &["--state", "mine"]));
+    assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    drop(Server::start(&project, &["--state", "mine"]));
+    mode(0o750);
+    let said = Server::try_start(&project, &["--state", "mine"]).err().unwrap();
+    assert!(said.contains("chmod 700"), "{said}");
+}

@@ -6,6 +6,7 @@
 //! | a row is written before the state changes, under the lock of the state | the order of rows is the order of changes, so replaying them gives the same state |
 //! | rows are written at once, and synced by a thread, many at a time | a killed process loses nothing that was written; a machine without power loses nothing that was synced |
 //! | requests and results stay in the file, and memory holds where | a queue of a thousand large requests needs no memory |
+//! | the folder is synced after a file was created or replaced in it, and if that fails nothing is written any more | rows in a file that is lost are lost |
 //! | a write that fails is undone, and if that fails too nothing is written any more | a row after half a row would be lost with it |
 //! | what is not needed any more is removed by writing the file again | at the start, and when most of it is not needed |
 
@@ -64,6 +65,11 @@ fn checksum(text: &[u8]) -> String {
     hex
 }
 
+/// The folder of a file.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn line(row: &impl Serialize) -> io::Result<Vec<u8>> {
     let text = serde_json::to_vec(row)?;
     let mut line = checksum(&text).into_bytes();
@@ -95,7 +101,11 @@ pub(super) struct Journal {
     length: u64,
     /// How many rows were written by this process.
     rows: u64,
+    /// Whether the last row could not be written.
+    failed: bool,
     broken: bool,
+    /// Syncs the folder of the file.
+    sync_folder: fn(&File) -> io::Result<()>,
     sync: Arc<Sync>,
     thread: Option<JoinHandle<()>>,
 }
@@ -138,6 +148,8 @@ impl Journal {
             }
             at += length as u64;
         }
+        // A file that was just created, or was created and not synced.
+        File::open(folder(path))?.sync_all()?;
         Ok((Journal::of(path, file, at)?, damaged))
     }
 
@@ -149,7 +161,17 @@ impl Journal {
         });
         let syncing = sync.clone();
         let thread = std::thread::Builder::new().name("journal".into()).spawn(move || syncing.run())?;
-        Ok(Journal { path: path.into(), file, length, rows: 0, broken: false, sync, thread: Some(thread) })
+        Ok(Journal {
+            path: path.into(),
+            file,
+            length,
+            rows: 0,
+            failed: false,
+            broken: false,
+            sync_folder: File::sync_all,
+            sync,
+            thread: Some(thread),
+        })
     }
 
     /// The bytes of the file.
@@ -162,21 +184,28 @@ impl Journal {
         Synced(self.sync.done.subscribe())
     }
 
-    /// Whether rows can be stored.
+    /// Whether rows can be stored, as far as is known: the last one was.
     pub(super) fn works(&self) -> bool {
+        !self.failed && self.is_whole()
+    }
+
+    /// Whether it makes sense to write a row.
+    fn is_whole(&self) -> bool {
         !self.broken && self.sync.done.borrow().is_some()
     }
 
     /// Writes a row. Returns its place, and how many rows there are with it.
     pub(super) fn append(&mut self, row: &impl Serialize) -> io::Result<(Place, u64)> {
-        if !self.works() {
+        if !self.is_whole() {
             return Err(io::Error::other("an earlier write failed"));
         }
         let line = line(row)?;
         if let Err(error) = (&*self.file).write_all(&line) {
+            self.failed = true;
             self.broken = self.file.set_len(self.length).is_err();
             return Err(error);
         }
+        self.failed = false;
         let place = Place { file: self.file.clone(), at: self.length, length: line.len() };
         self.length += line.len() as u64;
         self.rows += 1;
@@ -191,13 +220,19 @@ impl Journal {
         self.sync.woken.notify_one();
     }
 
-    /// Replaces the file by one with these rows, given as places to copy or as new rows. Returns their new places in order.
+    /// Replaces the file by one with these rows, given as places to copy or as new rows. Returns their new places in order. If it fails, the file is as it was,
+    /// or no rows are written any more.
     pub(super) fn replace<'r, R: Serialize + 'r>(
         &mut self,
         rows: impl IntoIterator<Item = Kept<'r, R>>,
     ) -> io::Result<Vec<Place>> {
-        let parent = self.path.parent().unwrap_or(Path::new("."));
-        let temp = tempfile::Builder::new().prefix(".journal-").tempfile_in(parent)?;
+        if !self.is_whole() {
+            return Err(io::Error::other("an earlier write failed"));
+        }
+        let parent = folder(&self.path);
+        // Nothing but the sync of the folder can fail after the file was replaced.
+        let opened = File::open(parent)?;
+        let temp = tempfile::Builder::new().prefix(".journal-").append(true).tempfile_in(parent)?;
         let (mut places, mut at) = (vec![], 0);
         let mut out = io::BufWriter::new(temp.as_file());
         for kept in rows {
@@ -216,10 +251,12 @@ impl Journal {
         out.flush()?;
         drop(out);
         temp.as_file().sync_all()?;
-        temp.persist(&self.path).map_err(|e| e.error)?;
-        File::open(parent)?.sync_all()?;
-        let file = Arc::new(OpenOptions::new().read(true).append(true).open(&self.path)?);
+        let file = Arc::new(temp.persist(&self.path).map_err(|e| e.error)?);
         (self.file, self.length) = (file.clone(), at);
+        if let Err(error) = (self.sync_folder)(&opened) {
+            self.broken = true;
+            return Err(error);
+        }
         let mut wanted = self.sync.lock();
         (wanted.file, wanted.rows) = (file.clone(), self.rows);
         drop(wanted);
@@ -279,6 +316,8 @@ impl Sync {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Seek;
+
     use super::*;
 
     fn open(path: &Path) -> (Journal, Vec<(String, Place)>, u64) {
@@ -342,6 +381,62 @@ mod tests {
         assert_eq!(journal.bytes(), std::fs::metadata(&path).unwrap().len());
         drop(journal);
         assert_eq!(texts(&open(&path).1), ["three", "new", "one", "four"]);
+    }
+
+    #[test]
+    fn a_file_that_replaced_the_other_takes_no_rows_if_its_folder_was_not_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let (mut journal, ..) = open(&path);
+        let (place, _) = journal.append(&"one").unwrap();
+        journal.sync_folder = |_| Err(io::Error::other("the folder cannot be synced"));
+        let kept: [Kept<'_, &str>; 1] = [Kept::Copy(&place)];
+        journal.replace(kept).unwrap_err();
+        assert!(!journal.works());
+        journal.append(&"two").unwrap_err();
+        assert_eq!(place.read::<String>().unwrap(), "one");
+        drop(journal);
+        assert_eq!(texts(&open(&path).1), ["one"]);
+    }
+
+    #[test]
+    fn a_row_after_a_file_that_could_not_be_replaced_is_not_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, moved) = (dir.path().join("folder/journal"), dir.path().join("moved"));
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        let (mut journal, ..) = open(&path);
+        let (place, _) = journal.append(&"one").unwrap();
+        std::fs::rename(dir.path().join("folder"), &moved).unwrap();
+        let kept: [Kept<'_, &str>; 1] = [Kept::Copy(&place)];
+        journal.replace(kept).unwrap_err();
+        assert!(journal.works());
+        journal.append(&"two").unwrap();
+        drop(journal);
+        assert_eq!(texts(&open(&moved.join("journal")).1), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_full_disk_is_known_until_a_row_can_be_written() {
+        use rustix::fs::{MemfdFlags, SealFlags};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let (mut journal, ..) = open(&path);
+        journal.append(&"one").unwrap();
+        // A file that cannot grow, of the same length.
+        let full = File::from(rustix::fs::memfd_create("full", MemfdFlags::ALLOW_SEALING).unwrap());
+        full.set_len(journal.bytes()).unwrap();
+        (&full).seek(io::SeekFrom::End(0)).unwrap();
+        rustix::fs::fcntl_add_seals(&full, SealFlags::GROW).unwrap();
+        let file = std::mem::replace(&mut journal.file, Arc::new(full));
+        journal.append(&"two").unwrap_err();
+        assert!(!journal.works());
+        journal.append(&"two").unwrap_err();
+        journal.file = file;
+        assert!(!journal.works());
+        journal.append(&"three").unwrap();
+        assert!(journal.works());
+        drop(journal);
+        assert_eq!(texts(&open(&path).1), ["one", "three"]);
     }
 
     #[test]

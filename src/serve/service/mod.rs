@@ -11,6 +11,7 @@
 mod clock;
 mod evaluate;
 mod files;
+mod folder;
 mod invalid;
 mod journal;
 mod kernelbench;
@@ -22,20 +23,21 @@ mod running;
 mod state;
 mod summary;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use kforge_engine::lock::{Lock, LockError, Mode, Wait};
+use kforge_engine::lock::Lock;
 use kforge_foundation::base::Digest;
 use kforge_ops::Session;
 use kforge_ops::implementation::implementations;
 use kforge_ops::session::Shared;
 use kforge_types::record::FORMAT_VERSION;
 
+use self::clock::Moment;
 use self::evaluate::Evaluator;
 use self::files::Files;
 use self::invalid::LONGEST_ID;
@@ -136,19 +138,16 @@ impl Service {
     /// The folder cannot be used, another server uses it, or workers and devices cannot be prepared.
     pub fn start(session: Session, config: Config) -> Result<(Arc<Service>, u64), StartError> {
         let folder = &config.folder;
-        make_private(folder)?;
-        let lock = Lock::acquire(&folder.join("lock"), Mode::Exclusive, Wait::No).map_err(|error| match error {
-            LockError::Busy(_) | LockError::Interrupted(_) => StartError::Busy(folder.clone()),
-            LockError::Io { path, source } => StartError::Storage { path, source },
-        })?;
+        let lock = folder::take(folder)?;
         let (work, lockfiles) = (folder.join("work"), folder.join("locks"));
         // Workspaces of a server that was killed.
         match std::fs::remove_dir_all(&work) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(StartError::storage(work)(error)),
             _ => {}
         }
-        make_private(&work)?;
-        make_private(&lockfiles)?;
+        for path in [&work, &lockfiles] {
+            folder::create(path).map_err(StartError::storage(path))?;
+        }
         let shared = Arc::new(Shared::open(&session, config.jobs)?);
         let path = folder.join("journal");
         let (mut state, mut is_newer) = (State::default(), false);
@@ -157,6 +156,7 @@ impl Service {
         if is_newer {
             return Err(StartError::Newer(path));
         }
+        let is_new = journal.bytes() == 0;
         let environment = environment(&session, &shared);
         let described =
             |device: &kforge_types::record::Device| format!("{} ({})", device.class.product, device.class.arch);
@@ -179,7 +179,11 @@ impl Service {
             config,
             _lock: lock,
         });
-        service.tidy().map_err(StartError::storage(path))?;
+        match service.tidy() {
+            Err(error) if is_new => return Err(StartError::storage(path)(error)),
+            // A journal that cannot be written again, as on a full disk, can be read: its results are answered.
+            _ => {}
+        }
         service.start_threads(evaluations, &work).map_err(StartError::storage(work.clone()))?;
         Ok((service, damaged))
     }
@@ -259,7 +263,7 @@ impl Service {
                 false => Err(Refusal::Conflict(key.id.to_string())),
             };
         }
-        let known = state.known(&content);
+        let (known, at) = (state.known(&content), Moment::now());
         let accepted = Accepted {
             client: key.client.clone(),
             id: key.id.clone(),
@@ -267,13 +271,14 @@ impl Service {
             measure: request.measure,
             priority: request.priority,
             timeout_s: request.timeout_s.unwrap_or(most).min(most),
-            at: clock::now(),
+            at: at.wall,
             known,
+            shared: false,
         };
         let failed = |error: std::io::Error| Refusal::Storage(error.to_string());
         if known.is_some() {
             let (_, rows) = journal.append(&Row::Accepted(accepted.clone())).map_err(failed)?;
-            state.accept(accepted, rows);
+            state.accept(accepted, at, rows);
             drop(inner);
             self.metrics.accepted.add();
             self.metrics.known.add();
@@ -290,7 +295,7 @@ impl Service {
             state.add_request(content, place);
         }
         let (_, rows) = journal.append(&Row::Accepted(accepted.clone())).map_err(failed)?;
-        state.accept(accepted, rows);
+        state.accept(accepted, at, rows);
         journal.sync();
         drop(inner);
         self.metrics.accepted.add();
@@ -406,8 +411,8 @@ impl Service {
             let mut inner = self.lock();
             let Inner { state, journal } = &mut *inner;
             if state.is_waiting(&key) {
-                let at = clock::now();
-                let row = Row::Cancelled { client: key.client.clone(), id: key.id.clone(), at };
+                let at = Moment::now();
+                let row = Row::Cancelled { client: key.client.clone(), id: key.id.clone(), at: at.wall };
                 let (_, rows) = journal.append(&row).map_err(|error| Refusal::Storage(error.to_string()))?;
                 state.cancel(&key, at, rows);
                 journal.sync();
@@ -484,9 +489,13 @@ impl Service {
         let retain = i64::try_from(self.config.retain.as_millis()).unwrap_or(i64::MAX);
         let mut inner = self.lock();
         let Inner { state, journal } = &mut *inner;
-        state.forget(clock::now().saturating_sub(retain), self.config.keep);
+        state.forget(Moment::now().steady.saturating_sub(retain), self.config.keep);
         state.forget_unused();
         let is_new = journal.bytes() == 0;
+        if !is_new && !journal.works() {
+            // A row without a meaning, to see whether rows can be written again.
+            journal.append(&Row::Format(FORMAT))?;
+        }
         if !is_new && journal.bytes() < (2 * state.live()).max(running::LEAST_TO_REWRITE) {
             return Ok(());
         }
@@ -570,14 +579,6 @@ fn summary_of(state: &State, task: &TaskState) -> TaskSummary {
         submitted_at: clock::text(task.accepted.at),
         verdict,
     }
-}
-
-/// A folder that only this user may read.
-fn make_private(folder: &Path) -> Result<(), StartError> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    let made = made.and_then(|()| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)));
-    made.map_err(StartError::storage(folder))
 }
 
 /// An id that nobody can guess.

@@ -3,7 +3,7 @@
 //! Of each seven evaluations that begin while all priorities wait, four are high, two normal and one low, so that no priority waits for ever. Within a priority,
 //! clients take turns, so that a client with many tasks does not keep others waiting.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::api::Priority;
@@ -29,16 +29,35 @@ struct Class {
 }
 
 impl Class {
-    fn pop(&mut self) -> Option<Digest> {
-        let client = self.turns.pop_front()?;
-        let line = self.by_client.get_mut(&client)?;
-        let first = line.pop_front();
-        if line.is_empty() {
-            self.by_client.remove(&client);
-        } else {
-            self.turns.push_back(client);
+    /// Takes the next one that `waits`; drops those before it that do not, which take no turn.
+    fn pop(&mut self, waits: &mut impl FnMut(&Digest) -> bool) -> Option<Digest> {
+        while let Some(client) = self.turns.pop_front() {
+            let Some(line) = self.by_client.get_mut(&client) else { continue };
+            let next = std::iter::from_fn(|| line.pop_front()).find(&mut *waits);
+            if line.is_empty() {
+                self.by_client.remove(&client);
+            } else {
+                self.turns.push_back(client);
+            }
+            if next.is_some() {
+                return next;
+            }
         }
-        first
+        None
+    }
+
+    fn len(&self) -> usize {
+        self.by_client.values().map(VecDeque::len).sum()
+    }
+
+    fn compact(&mut self, waits: &mut impl FnMut(&Digest) -> bool) {
+        let mut seen = HashSet::new();
+        for line in self.by_client.values_mut() {
+            line.retain(|content| waits(content) && seen.insert(*content));
+            line.shrink_to_fit();
+        }
+        self.by_client.retain(|_, line| !line.is_empty());
+        self.turns.retain(|client| self.by_client.contains_key(client));
     }
 }
 
@@ -46,9 +65,15 @@ impl Class {
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     classes: [Class; 3],
+    len: usize,
 }
 
 impl Queue {
+    /// How many contents it holds, each as often as it is in it.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Adds a content.
     pub(super) fn push(&mut self, content: Digest, client: &Arc<str>, priority: Priority) {
         let class = &mut self.classes[priority as usize];
@@ -57,35 +82,45 @@ impl Queue {
             class.turns.push_back(client.clone());
         }
         line.push_back(content);
+        self.len += 1;
     }
 
     /// Takes the next one that `waits`; drops those before it that do not.
     pub(super) fn pop(&mut self, mut waits: impl FnMut(&Digest) -> bool) -> Option<Digest> {
-        while let Some(next) = self.next() {
-            if waits(&next) {
-                return Some(next);
+        let next = self.next(&mut waits);
+        self.count();
+        next
+    }
+
+    /// Removes what does not wait, and contents that are in a priority already.
+    pub(super) fn compact(&mut self, mut waits: impl FnMut(&Digest) -> bool) {
+        self.classes.iter_mut().for_each(|class| class.compact(&mut waits));
+        self.count();
+    }
+
+    fn count(&mut self) {
+        self.len = self.classes.iter().map(Class::len).sum();
+    }
+
+    fn next(&mut self, waits: &mut impl FnMut(&Digest) -> bool) -> Option<Digest> {
+        let has = |class: &Class| !class.turns.is_empty();
+        while self.classes.iter().any(has) {
+            if !self.classes.iter().any(|class| has(class) && class.credit > 0) {
+                for priority in Priority::ALL {
+                    self.classes[priority as usize].credit = weight(priority);
+                }
+            }
+            let next = Priority::ALL.into_iter().find(|priority| {
+                let class = &self.classes[*priority as usize];
+                has(class) && class.credit > 0
+            })?;
+            let class = &mut self.classes[next as usize];
+            if let Some(content) = class.pop(waits) {
+                class.credit -= 1;
+                return Some(content);
             }
         }
         None
-    }
-
-    fn next(&mut self) -> Option<Digest> {
-        let has = |class: &Class| !class.turns.is_empty();
-        if !self.classes.iter().any(has) {
-            return None;
-        }
-        if !self.classes.iter().any(|class| has(class) && class.credit > 0) {
-            for priority in Priority::ALL {
-                self.classes[priority as usize].credit = weight(priority);
-            }
-        }
-        let class = Priority::ALL.into_iter().find(|priority| {
-            let class = &self.classes[*priority as usize];
-            has(class) && class.credit > 0
-        })?;
-        let class = &mut self.classes[class as usize];
-        class.credit -= 1;
-        class.pop()
     }
 }
 
@@ -143,5 +178,32 @@ mod tests {
         (0..4).for_each(|n| queue.push(content(n), &client, Priority::Normal));
         assert_eq!(queue.pop(|next| *next == content(2)), Some(content(2)));
         assert_eq!(drain(&mut queue, 9), [content(3)]);
+    }
+    #[test]
+    fn what_was_cancelled_takes_no_turn_from_others() {
+        let (mut queue, client) = (Queue::default(), Arc::from("c"));
+        for n in 0..10 {
+            queue.push(content(n), &client, Priority::High);
+        }
+        queue.push(content(20), &client, Priority::Normal);
+        let cancelled = [0, 1, 2, 3].map(content);
+        // The first four would be all that high ones may begin before a normal one.
+        let order: Vec<Digest> = std::iter::from_fn(|| queue.pop(|next| !cancelled.contains(next))).collect();
+        assert_eq!(order, [4, 5, 6, 7, 20, 8, 9].map(content));
+    }
+
+    #[test]
+    fn what_does_not_wait_is_removed_and_the_rest_keeps_its_order() {
+        let mut queue = Queue::default();
+        let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
+        for n in 0..100 {
+            queue.push(content(n), if n % 2 == 0 { &one } else { &other }, Priority::Normal);
+        }
+        (0..3).for_each(|_| queue.push(content(98), &one, Priority::Normal));
+        assert_eq!(queue.len(), 103);
+        queue.compact(|next| [96, 98].map(content).contains(next));
+        assert_eq!(queue.len(), 2);
+        assert_eq!(drain(&mut queue, 9), [96, 98].map(content));
+        assert_eq!(queue.len(), 0);
     }
 }

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::clock::Moment;
 use super::evaluate::Evaluated;
 use super::state::{Begun, Row, StopReason};
 use super::summary::Summary;
-use super::{Inner, Service, clock};
+use super::{Inner, Service};
 use crate::api::Cause;
 use kforge_ops::cache;
 
@@ -85,8 +86,8 @@ impl Service {
         loop {
             let mut inner = self.lock();
             let Inner { state, journal } = &mut *inner;
-            let (at, number) = (clock::now(), state.next_result());
-            let row = Row::Finished { content, result: number, keeps, at, verdict, value: value.clone() };
+            let (at, number) = (Moment::now(), state.next_result());
+            let row = Row::Finished { content, result: number, keeps, at: at.wall, verdict, value: value.clone() };
             if let Ok((place, rows)) = journal.append(&row) {
                 state.finish(content, number, verdict, keeps, (at, rows), place);
                 journal.sync();

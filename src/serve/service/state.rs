@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::clock::Moment;
 use super::journal::Place;
 use super::progress::ProgressLog;
 use super::queue::Queue;
@@ -56,6 +57,9 @@ pub(super) struct Accepted {
     pub(super) at: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) known: Option<u64>,
+    /// In a journal that was written again: whether it joined an evaluation of another task, which may have been cancelled since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) shared: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -74,6 +78,8 @@ pub(super) struct TaskState {
     pub(super) number: u64,
     pub(super) shared: bool,
     pub(super) phase: TaskPhase,
+    /// From when its age counts, if it has ended.
+    ended: i64,
     /// How many rows there were with the one that accepted it.
     pub(super) rows: u64,
 }
@@ -178,7 +184,7 @@ pub(super) struct State {
     pub(super) entries: HashMap<Digest, Entry>,
     known: HashMap<Digest, u64>,
     results: HashMap<u64, ResultState>,
-    /// Tasks that have ended, by time and number.
+    /// Tasks that have ended, by the time from which their age counts, and number.
     ended: BTreeMap<(i64, u64), TaskKey>,
     queue: Queue,
     next_task: u64,
@@ -275,10 +281,11 @@ impl State {
         self.entries.get(content).is_none_or(|entry| entry.tasks.is_empty())
     }
 
-    /// A task was accepted. `rows` is the number of rows with that one. A task without its request, because a row was damaged, is left out.
-    pub(super) fn accept(&mut self, accepted: Accepted, rows: u64) {
+    /// A task was accepted at a time that is known already. `rows` is the number of rows with that one. A task without its request, because a row was damaged,
+    /// is left out.
+    pub(super) fn accept(&mut self, accepted: Accepted, at: Moment, rows: u64) {
         let key = TaskKey { client: accepted.client.clone(), id: accepted.id.clone() };
-        if self.tasks.contains_key(&key) {
+        if !self.make_free(&key) {
             return;
         }
         let known = accepted.known.and_then(|result| Some((result, self.results.get(&result)?.rows)));
@@ -293,11 +300,12 @@ impl State {
                 if first || raised {
                     entry.priority = accepted.priority;
                     self.queue.push(accepted.content, &key.client, accepted.priority);
+                    self.compact();
                 }
-                (TaskPhase::Waiting, !first)
+                (TaskPhase::Waiting, !first || accepted.shared)
             }
         };
-        self.insert(key, TaskState { number: self.next_task, accepted, shared, phase, rows });
+        self.insert(key, TaskState { number: self.next_task, accepted, shared, phase, ended: at.steady, rows });
     }
 
     /// A task that ended before the journal was written again.
@@ -308,12 +316,22 @@ impl State {
             Some(_) => return,
             None => TaskPhase::Cancelled { at: ended.at, rows: 0 },
         };
-        if !self.tasks.contains_key(&key) {
-            self.insert(
-                key,
-                TaskState { number: self.next_task, accepted: ended.accepted, shared: ended.shared, phase, rows: 0 },
-            );
+        if self.make_free(&key) {
+            let Ended { accepted, at, shared, .. } = ended;
+            let ended = Moment::of_row(at).steady;
+            self.insert(key, TaskState { number: self.next_task, accepted, shared, phase, ended, rows: 0 });
         }
+    }
+
+    /// Removes the task of a key that is used again, if it has ended: it was forgotten, which has no row. Returns false if it waits.
+    fn make_free(&mut self, key: &TaskKey) -> bool {
+        if let Some(task) = self.tasks.get(key) {
+            if task.phase == TaskPhase::Waiting {
+                return false;
+            }
+            self.remove(key);
+        }
+        true
     }
 
     fn insert(&mut self, key: TaskKey, task: TaskState) {
@@ -325,13 +343,13 @@ impl State {
                 client.unfinished += 1;
                 self.unfinished += 1;
             }
-            TaskPhase::Done { result, at, .. } => {
-                self.ended.insert((at, task.number), key.clone());
+            TaskPhase::Done { result, .. } => {
+                self.ended.insert((task.ended, task.number), key.clone());
                 if let Some(result) = self.results.get_mut(&result) {
                     result.tasks += 1;
                 }
             }
-            TaskPhase::Cancelled { at, .. } => drop(self.ended.insert((at, task.number), key.clone())),
+            TaskPhase::Cancelled { .. } => drop(self.ended.insert((task.ended, task.number), key.clone())),
         }
         self.tasks.insert(key, task);
     }
@@ -343,7 +361,7 @@ impl State {
         result: u64,
         verdict: VerdictWord,
         keeps: bool,
-        (at, rows): (i64, u64),
+        (at, rows): (Moment, u64),
         place: Place,
     ) {
         self.next_result = self.next_result.max(result + 1);
@@ -356,7 +374,7 @@ impl State {
         let Some(entry) = entry else { return };
         self.live -= entry.request.bytes();
         for key in &entry.tasks {
-            self.end(key, TaskPhase::Done { result, at, rows });
+            self.end(key, TaskPhase::Done { result, at: at.wall, rows }, at);
         }
         entry.log.changed();
     }
@@ -367,12 +385,12 @@ impl State {
     }
 
     /// A task was cancelled. Its evaluation ends if no other task waits for it.
-    pub(super) fn cancel(&mut self, key: &TaskKey, at: i64, rows: u64) {
+    pub(super) fn cancel(&mut self, key: &TaskKey, at: Moment, rows: u64) {
         let Some(content) = self.tasks.get(key).map(|task| task.accepted.content) else { return };
         if !self.is_waiting(key) {
             return;
         }
-        self.end(key, TaskPhase::Cancelled { at, rows });
+        self.end(key, TaskPhase::Cancelled { at: at.wall, rows }, at);
         let Some(entry) = self.entries.get_mut(&content) else { return };
         entry.tasks.retain(|other| other != key);
         entry.log.changed();
@@ -387,20 +405,15 @@ impl State {
         }
     }
 
-    fn end(&mut self, key: &TaskKey, phase: TaskPhase) {
+    fn end(&mut self, key: &TaskKey, phase: TaskPhase, at: Moment) {
         let Some(task) = self.tasks.get_mut(key) else { return };
-        task.phase = phase;
-        let at = match phase {
-            TaskPhase::Done { at, result, .. } => {
-                if let Some(result) = self.results.get_mut(&result) {
-                    result.tasks += 1;
-                }
-                at
-            }
-            TaskPhase::Cancelled { at, .. } => at,
-            TaskPhase::Waiting => return,
-        };
-        self.ended.insert((at, task.number), key.clone());
+        (task.phase, task.ended) = (phase, at.steady);
+        if let TaskPhase::Done { result, .. } = phase
+            && let Some(result) = self.results.get_mut(&result)
+        {
+            result.tasks += 1;
+        }
+        self.ended.insert((task.ended, task.number), key.clone());
         self.unfinished -= 1;
         if let Some(client) = self.clients.get_mut(&key.client) {
             client.unfinished -= 1;
@@ -432,27 +445,41 @@ impl State {
         }
     }
 
-    /// Forgets tasks that ended before `until`, and the oldest of more than `most` that have ended.
+    /// Removes from the queue what does not wait any more, if that is most of it: so contents that are accepted and cancelled do not fill it.
+    fn compact(&mut self) {
+        // A content that waits is in it at most once in each priority.
+        if self.queue.len() > 4 * self.entries.len() + 64 {
+            let entries = &self.entries;
+            self.queue.compact(|content| entries.get(content).is_some_and(|entry| entry.running.is_none()));
+        }
+    }
+
+    /// Forgets tasks that ended before `until`, and the oldest of more than `most` that have ended. The time is that of [`Moment::steady`].
     pub(super) fn forget(&mut self, until: i64, most: usize) -> usize {
         let mut count = 0;
         while let Some((at, key)) = self.ended.first_key_value().map(|(at, key)| (*at, key.clone())) {
             if at.0 >= until && self.ended.len() <= most {
                 break;
             }
-            self.ended.remove(&at);
+            self.remove(&key);
             count += 1;
-            let Some(task) = self.tasks.remove(&key) else { continue };
-            if let Some(client) = self.clients.get_mut(&key.client) {
-                client.tasks.remove(&task.number);
-                if client.tasks.is_empty() {
-                    self.clients.remove(&key.client);
-                }
-            }
-            if let TaskPhase::Done { result, .. } = task.phase {
-                self.release(result);
-            }
         }
         count
+    }
+
+    /// Removes a task that has ended.
+    fn remove(&mut self, key: &TaskKey) {
+        let Some(task) = self.tasks.remove(key) else { return };
+        self.ended.remove(&(task.ended, task.number));
+        if let Some(client) = self.clients.get_mut(&key.client) {
+            client.tasks.remove(&task.number);
+            if client.tasks.is_empty() {
+                self.clients.remove(&key.client);
+            }
+        }
+        if let TaskPhase::Done { result, .. } = task.phase {
+            self.release(result);
+        }
     }
 
     fn release(&mut self, result: u64) {
@@ -508,7 +535,9 @@ impl State {
         let entries = self.entries.iter().filter(|(_, entry)| !entry.tasks.is_empty());
         rows.extend(entries.map(|(content, entry)| Snapshot::Request(*content, entry.request.clone())));
         let waiting = tasks.into_iter().filter(|task| task.phase == TaskPhase::Waiting);
-        rows.extend(waiting.map(|task| Snapshot::Row(Row::Accepted(task.accepted.clone()))));
+        rows.extend(
+            waiting.map(|task| Snapshot::Row(Row::Accepted(Accepted { shared: task.shared, ..task.accepted.clone() }))),
+        );
         rows
     }
 
@@ -536,11 +565,14 @@ impl State {
         match row {
             Row::Format(version) => return version <= FORMAT,
             Row::Request { content, .. } => self.add_request(content, place),
-            Row::Accepted(accepted) => self.accept(accepted, 0),
-            Row::Finished { content, result, keeps, at, verdict, .. } => {
-                self.finish(content, result, verdict, keeps, (at, 0), place);
+            Row::Accepted(accepted) => {
+                let at = Moment::of_row(accepted.at);
+                self.accept(accepted, at, 0);
             }
-            Row::Cancelled { client, id, at } => self.cancel(&TaskKey { client, id }, at, 0),
+            Row::Finished { content, result, keeps, at, verdict, .. } => {
+                self.finish(content, result, verdict, keeps, (Moment::of_row(at), 0), place);
+            }
+            Row::Cancelled { client, id, at } => self.cancel(&TaskKey { client, id }, Moment::of_row(at), 0),
             Row::Ended(ended) => self.add_ended(ended),
         }
         true

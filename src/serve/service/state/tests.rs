@@ -37,6 +37,10 @@ struct Machine {
     running: Vec<Begun>,
 }
 
+fn moment(at: i64) -> Moment {
+    Moment { wall: at, steady: at }
+}
+
 impl Machine {
     fn open(path: &Path) -> Machine {
         let mut state = State::default();
@@ -48,6 +52,10 @@ impl Machine {
     fn submit(&mut self, chance: &mut Chance, id: u64) {
         let content = content(chance.below(12));
         let client: Arc<str> = format!("client-{}", chance.below(3)).into();
+        let key = TaskKey { client: client.clone(), id: id.to_string().into() };
+        if self.state.task(&key).is_some() {
+            return;
+        }
         let accepted = Accepted {
             client,
             id: id.to_string().into(),
@@ -57,6 +65,7 @@ impl Machine {
             timeout_s: 10,
             at: self.now,
             known: self.state.known(&content),
+            shared: false,
         };
         if accepted.known.is_none() && self.state.needs_request(&content) {
             let row = Row::Request { content, request: Box::new(request()) };
@@ -64,7 +73,7 @@ impl Machine {
             self.state.add_request(content, place);
         }
         let (_, rows) = self.journal.append(&Row::Accepted(accepted.clone())).unwrap();
-        self.state.accept(accepted, rows);
+        self.state.accept(accepted, moment(self.now), rows);
     }
 
     fn cancel(&mut self, chance: &mut Chance) {
@@ -72,7 +81,7 @@ impl Machine {
         let Some(key) = keys.get(chance.below(keys.len().max(1) as u64) as usize).cloned() else { return };
         let row = Row::Cancelled { client: key.client.clone(), id: key.id.clone(), at: self.now };
         let (_, rows) = self.journal.append(&row).unwrap();
-        self.state.cancel(&key, self.now, rows);
+        self.state.cancel(&key, moment(self.now), rows);
     }
 
     fn end(&mut self, chance: &mut Chance) {
@@ -89,7 +98,13 @@ impl Machine {
         let (content, at, verdict) = (begun.content, self.now, VerdictWord::Pass);
         let row = Row::Finished { content, result: number, keeps, at, verdict, value: Box::new(result(number)) };
         let (place, rows) = self.journal.append(&row).unwrap();
-        self.state.finish(content, number, verdict, keeps, (at, rows), place);
+        self.state.finish(content, number, verdict, keeps, (moment(at), rows), place);
+    }
+
+    /// Forgets what ended before a time, as the service does.
+    fn forget(&mut self, until: i64) {
+        self.state.forget(until, usize::MAX);
+        self.state.forget_unused();
     }
 
     fn rewrite(&mut self) {
@@ -128,10 +143,19 @@ fn a_restart_reads_what_there_was() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let (mut chance, mut machine) = (Chance(seed), Machine::open(&path));
-        for id in 0..150 {
+        let mut forgotten = 0;
+        for step in 0..300 {
             machine.now += 1;
-            match chance.below(10) {
-                0..=4 => machine.submit(&mut chance, id),
+            match chance.below(11) {
+                // Ids come again, also those of tasks that were forgotten.
+                0..=4 => {
+                    let id = chance.below(20);
+                    machine.submit(&mut chance, id);
+                }
+                10 => {
+                    forgotten = forgotten.max(machine.now - chance.below(20) as i64);
+                    machine.forget(forgotten);
+                }
                 5 => machine.cancel(&mut chance),
                 6 => machine.running.extend(machine.state.begin()),
                 7 | 8 => machine.end(&mut chance),
@@ -141,7 +165,8 @@ fn a_restart_reads_what_there_was() {
                     drop(machine.journal);
                     let now = machine.now;
                     machine = Machine { now, ..Machine::open(&path) };
-                    assert_eq!(machine.seen(), before, "seed {seed}, step {id}");
+                    machine.forget(forgotten);
+                    assert_eq!(machine.seen(), before, "seed {seed}, step {step}");
                 }
             }
         }
@@ -197,4 +222,31 @@ fn what_is_forgotten_leaves_nothing() {
     let State { tasks, clients, known, results, ended, .. } = &machine.state;
     assert_eq!([tasks.len(), clients.len(), known.len(), results.len(), ended.len()], [0; 5]);
     assert_eq!(machine.state.live(), 0);
+}
+
+#[test]
+fn what_is_accepted_and_cancelled_does_not_fill_the_queue() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut chance, mut machine) = (Chance(3), Machine::open(&dir.path().join("journal")));
+    for id in 0..2000 {
+        machine.now += 1;
+        machine.submit(&mut chance, id);
+        machine.cancel(&mut chance);
+    }
+    assert_eq!((machine.state.tasks(), machine.state.entries.len()), (2000, 0));
+    assert!(machine.state.queue.len() < 100, "{}", machine.state.queue.len());
+    assert!(machine.state.begin().is_none());
+}
+
+#[test]
+fn the_age_of_a_task_does_not_follow_the_clock_of_the_system() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut chance, mut machine) = (Chance(3), Machine::open(&dir.path().join("journal")));
+    machine.submit(&mut chance, 1);
+    let key = machine.state.tasks.keys().next().cloned().unwrap();
+    // The clock was set back by years, and the task ended now.
+    machine.state.cancel(&key, Moment { wall: 5, steady: 2000 }, 1);
+    assert_eq!(machine.state.forget(2000, 10), 0);
+    assert_eq!(machine.state.forget(2001, 10), 1);
+    assert_eq!(machine.state.tasks(), 0);
 }
