@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use kforge_engine::lock::{Lock, LockError, Mode, Wait};
@@ -17,13 +17,10 @@ pub(super) fn take(folder: &Path) -> Result<Lock, StartError> {
     let storage = |error| StartError::storage(folder)(error);
     create(folder).map_err(storage)?;
     let is_empty = std::fs::read_dir(folder).map_err(storage)?.next().is_none();
-    if is_empty {
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(storage)?;
-    } else if !folder.join(LOCK).is_file() {
+    if !is_empty && !folder.join(LOCK).is_file() {
         return Err(StartError::NotOurs(folder.into()));
-    } else if std::fs::metadata(folder).map_err(storage)?.mode() & 0o077 != 0 {
-        return Err(StartError::Open(folder.into()));
     }
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(storage)?;
     let lock = Lock::acquire(&folder.join(LOCK), Mode::Exclusive, Wait::No).map_err(|error| match error {
         LockError::Busy(_) | LockError::Interrupted(_) => StartError::Busy(folder.into()),
         LockError::Io { path, source } => StartError::Storage { path, source },

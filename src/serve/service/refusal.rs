@@ -57,9 +57,6 @@ pub enum StartError {
     /// The folder has files that are not the service's.
     #[error("`{}` has files that are not of `kforge serve`: name a new or an empty folder", .0.display())]
     NotOurs(PathBuf),
-    /// Other users may enter the folder.
-    #[error("other users may enter `{}`: allow it to its owner only, with `chmod 700`", .0.display())]
-    Open(PathBuf),
     /// The file system of the folder has no locks.
     #[error("`{}` is on a file system without locks, where two servers could use it: name a folder on another one", .0.display())]
     NoLocks(PathBuf),
