@@ -118,6 +118,8 @@ pub enum ErrorCode {
     BadRequest,
     /// The token is missing or unknown.
     Unauthorized,
+    /// A web page sent the request, or may have, and the server has no tokens.
+    Forbidden,
     /// There is no such task or route.
     NotFound,
     /// The route has no such method.

@@ -5,13 +5,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 
 use super::failure::Failure;
-use super::{App, Caller};
+use super::{App, Caller, Id};
 use crate::api::{Progress, Task, TaskStatus};
 use crate::service::{Client, ProgressLog, Service};
 
@@ -32,11 +32,7 @@ struct Following {
     over: bool,
 }
 
-pub(super) async fn follow(
-    State(app): State<App>,
-    Caller(client): Caller,
-    Path(id): Path<String>,
-) -> Result<Response, Failure> {
+pub(super) async fn follow(State(app): State<App>, Caller(client): Caller, Id(id): Id) -> Result<Response, Failure> {
     app.service.task(&client, &id).await?;
     let following = Following {
         service: app.service.clone(),

@@ -6,6 +6,18 @@ use axum::response::{IntoResponse, Response};
 use crate::api::{ErrorAnswer, ErrorCode};
 use crate::service::Refusal;
 
+/// The most bytes of a message. Messages quote requests.
+const LONGEST: usize = 2000;
+
+/// A message without what is too long.
+fn shortened(mut message: String) -> String {
+    if message.len() > LONGEST {
+        message.truncate(message.floor_char_boundary(LONGEST));
+        message += " ...";
+    }
+    message
+}
+
 /// An error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) ErrorAnswer);
@@ -13,7 +25,7 @@ pub(crate) struct Failure(pub(crate) ErrorAnswer);
 impl Failure {
     /// An error of this kind.
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Failure {
-        Failure(ErrorAnswer { code, message: message.into(), retry_after_s: None })
+        Failure(ErrorAnswer { code, message: shortened(message.into()), retry_after_s: None })
     }
 
     /// Its status.
@@ -21,6 +33,7 @@ impl Failure {
         match self.0.code {
             ErrorCode::BadRequest => StatusCode::BAD_REQUEST,
             ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
+            ErrorCode::Forbidden => StatusCode::FORBIDDEN,
             ErrorCode::NotFound => StatusCode::NOT_FOUND,
             ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             ErrorCode::SlowBody => StatusCode::REQUEST_TIMEOUT,
@@ -34,7 +47,7 @@ impl Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
-        let message = refusal.to_string();
+        let message = shortened(refusal.to_string());
         let (code, retry_after_s) = match refusal {
             Refusal::Invalid(_) => (ErrorCode::BadRequest, None),
             Refusal::Conflict(_) => (ErrorCode::Conflict, None),

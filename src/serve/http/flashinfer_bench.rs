@@ -33,6 +33,9 @@ use kforge_foundation::base::Digest;
 /// The longest wait for the end of a task, in seconds.
 const LONGEST: f64 = 3600.0;
 
+/// The most tasks that one request asks for.
+const MOST_IN_BATCH: usize = 100;
+
 /// What the interface keeps besides the service.
 struct Bench {
     set: Arc<TraceSet>,
@@ -108,6 +111,10 @@ impl Bench {
         let definition = self.set.definitions.get(&solution.definition);
         let definition =
             definition.ok_or_else(|| wrong(format!("there is no definition `{}`", solution.definition)))?;
+        let known = |uuid: &&String| definition.workloads.iter().any(|(known, _)| known == *uuid);
+        if let Some(unknown) = request.workload_uuids.iter().flatten().find(|uuid| !known(uuid)) {
+            return Err(wrong(format!("the definition `{}` has no workload `{unknown}`", solution.definition)));
+        }
         let is_wanted = |uuid: &String| request.workload_uuids.as_ref().is_none_or(|wanted| wanted.contains(uuid));
         let chosen: Vec<&(String, Value)> = definition.workloads.iter().filter(|(uuid, _)| is_wanted(uuid)).collect();
         let id = request.task_id.unwrap_or_else(|| content.hex());
@@ -223,7 +230,7 @@ async fn evaluate(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let request: Evaluate = body::json(&parts.headers, body, &app.limits).await?;
+    let request: Evaluate = body::json(&parts.headers, body, &app.limits, &client).await?;
     Ok(json_of(StatusCode::OK, &bench.submit(&app, &client, request).await?))
 }
 
@@ -249,7 +256,12 @@ async fn tasks(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let Tasks { task_ids, timeout } = body::json(&parts.headers, body, &app.limits).await?;
+    let Tasks { task_ids, timeout } = body::json(&parts.headers, body, &app.limits, &client).await?;
+    let unique: std::collections::BTreeSet<&String> = task_ids.iter().collect();
+    if task_ids.len() > MOST_IN_BATCH || unique.len() < task_ids.len() {
+        let why = format!("`task_ids`: expected at most {MOST_IN_BATCH} ids, each of them once");
+        return Err(Failure::new(ErrorCode::BadRequest, why));
+    }
     let longest = if timeout > 0.0 { timeout.min(LONGEST) } else { 0.0 };
     let until = tokio::time::Instant::now() + Duration::from_secs_f64(longest);
     // All of them are looked for before any is waited for.

@@ -43,8 +43,8 @@ struct Gym {
     references: References,
     /// Why sources are no Python; none for those that are. By digest.
     syntax: Mutex<Kept<Digest, Option<String>>>,
-    /// Answers about what was not evaluated, by client and id.
-    refused: Mutex<Kept<(String, String), GymAnswer>>,
+    /// Answers about what was not evaluated, by client and id, with the digest of the request.
+    refused: Mutex<Kept<(String, String), (Digest, GymAnswer)>>,
 }
 
 /// The routes.
@@ -153,9 +153,28 @@ impl Gym {
     /// Submits a request. Its task is on disk when this returns.
     async fn begin(&self, app: &App, client: &Client, request: GymRequest) -> Result<Begun, GymFailure> {
         let (id, key) = (request.task_id.clone(), (client.name().to_string(), request.task_id.clone()));
+        let content = request.content();
+        let conflict = || {
+            let why = format!("the id `{id}` belongs to a task with another content: choose another id");
+            Err(Failure::new(ErrorCode::Conflict, why).into())
+        };
+        let known = self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
+        if known.is_some_and(|(refused, _)| refused != content) {
+            return conflict();
+        }
+        let is_task = match app.service.task(client, &kept_id(&id)).await {
+            Ok(_) => true,
+            Err(crate::service::Refusal::NoTask(_)) => false,
+            Err(other) => return Err(other.into()),
+        };
         let refused = |status, code, message| {
+            if is_task {
+                // What was evaluated under this id was another candidate: this one is never evaluated.
+                return conflict();
+            }
             let answer = GymAnswer::not_evaluated(&id, status, code, message);
-            self.refused.lock().unwrap_or_else(PoisonError::into_inner).put(key.clone(), answer.clone());
+            let kept = (content, answer.clone());
+            self.refused.lock().unwrap_or_else(PoisonError::into_inner).put(key.clone(), kept);
             Ok(Begun::Answer(Box::new(answer)))
         };
         let text = request.reference_code.clone().unwrap_or_default();
@@ -191,24 +210,25 @@ impl Gym {
 
     /// The answer about an id, as it is now.
     async fn found(&self, app: &App, client: &Client, id: &str) -> Result<GymAnswer, GymFailure> {
+        match app.service.task(client, &kept_id(id)).await {
+            Ok(task) => return Ok(GymAnswer::of(id, &task)),
+            Err(crate::service::Refusal::NoTask(_)) => {}
+            Err(other) => return Err(other.into()),
+        }
         let key = (client.name().to_string(), id.to_string());
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
-        match refused {
-            Some(answer) => Ok(answer),
-            None => match app.service.task(client, &kept_id(id)).await {
-                Ok(task) => Ok(GymAnswer::of(id, &task)),
-                Err(crate::service::Refusal::NoTask(_)) => {
-                    Err(Failure::new(ErrorCode::NotFound, format!("there is no task `{id}`")).into())
-                }
-                Err(other) => Err(other.into()),
-            },
-        }
+        let answer = refused.map(|(_, answer)| answer);
+        answer.ok_or_else(|| Failure::new(ErrorCode::NotFound, format!("there is no task `{id}`")).into())
     }
 }
 
-async fn read<T: serde::de::DeserializeOwned>(app: &App, request: Request) -> Result<T, GymFailure> {
+async fn read<T: serde::de::DeserializeOwned + Send + 'static>(
+    app: &App,
+    client: &Client,
+    request: Request,
+) -> Result<T, GymFailure> {
     let (parts, body) = request.into_parts();
-    Ok(body::json(&parts.headers, body, &app.limits).await?)
+    Ok(body::json(&parts.headers, body, &app.limits, client).await?)
 }
 
 async fn evaluate(
@@ -217,7 +237,7 @@ async fn evaluate(
     GymCaller(client): GymCaller,
     request: Request,
 ) -> Result<Response, GymFailure> {
-    let value = read(&app, request).await?;
+    let value = read(&app, &client, request).await?;
     Ok(json_of(StatusCode::OK, &gym.evaluated(&app, &client, value).await?))
 }
 
@@ -227,7 +247,7 @@ async fn batch(
     GymCaller(client): GymCaller,
     request: Request,
 ) -> Result<Response, GymFailure> {
-    let GymBatch { batch_id, tasks } = read(&app, request).await?;
+    let GymBatch { batch_id, tasks } = read(&app, &client, request).await?;
     if tasks.is_empty() || tasks.len() > MOST_IN_BATCH {
         let expected = format!("expected 1 to {MOST_IN_BATCH} tasks");
         return Err(GymFailure::Wrong(WrongField { field: "tasks", expected }));
@@ -268,7 +288,7 @@ async fn submit(
     GymCaller(client): GymCaller,
     request: Request,
 ) -> Result<Response, GymFailure> {
-    let WorkflowRequest { workflow, mut payload, task_id } = read(&app, request).await?;
+    let WorkflowRequest { workflow, mut payload, task_id } = read(&app, &client, request).await?;
     if workflow.as_deref().is_some_and(|name| name != "kernelbench") {
         return Err(GymFailure::Wrong(WrongField { field: "workflow", expected: "expected `kernelbench`".into() }));
     }

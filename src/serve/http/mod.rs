@@ -77,10 +77,27 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        if app.auth.is_open() && auth::is_from_a_page(&parts.headers) {
+            let why = "a server without tokens accepts no requests of web pages: no header `Origin`, and no `Host` with a public name";
+            return Err(Failure::new(ErrorCode::Forbidden, why));
+        }
         let client = app.auth.client(&parts.headers);
         client.map(Caller).ok_or_else(|| {
             Failure::new(ErrorCode::Unauthorized, "the header `Authorization: Bearer TOKEN` has no known token")
         })
+    }
+}
+
+/// The id in a path.
+pub(crate) struct Id(pub(crate) String);
+
+impl FromRequestParts<App> for Id {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let found = axum::extract::Path::from_request_parts(parts, app).await;
+        let found = found.map_err(|wrong: axum::extract::rejection::PathRejection| wrong.body_text());
+        found.map(|axum::extract::Path(id)| Id(id)).map_err(|why| Failure::new(ErrorCode::BadRequest, why))
     }
 }
 

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde::Deserialize;
 
 use super::failure::Failure;
-use super::{App, Caller, body, events, json_of};
+use super::{App, Caller, Id, body, events, json_of};
 use crate::api::{
     Batch, BatchAnswer, BatchEntry, ErrorCode, EvaluationRequest, MOST_IN_BATCH, Task, TaskList, TaskStatus,
 };
@@ -72,8 +72,9 @@ async fn submit(
 ) -> Result<Response, Failure> {
     let longest = query(waiting)?.longest()?;
     let (parts, body) = request.into_parts();
-    let request: EvaluationRequest = body::json(&parts.headers, body, &app.limits).await?;
+    let (request, values) = body::counted::<EvaluationRequest>(&parts.headers, body, &app.limits, &client).await?;
     let mut task = app.service.submit(&client, request).await?;
+    drop(values);
     if !is_over(task.status) && !longest.is_zero() {
         task = app.service.wait(&client, &task.id, longest).await?;
     }
@@ -87,7 +88,7 @@ fn answer(task: &Task) -> Response {
 
 async fn submit_all(State(app): State<App>, Caller(client): Caller, request: Request) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let batch: Batch = body::json(&parts.headers, body, &app.limits).await?;
+    let (batch, _values) = body::counted::<Batch>(&parts.headers, body, &app.limits, &client).await?;
     let count = batch.evaluations.len();
     if count == 0 || count > MOST_IN_BATCH {
         let why = format!("the batch has {count} evaluations: expected 1 to {MOST_IN_BATCH}");
@@ -104,14 +105,14 @@ async fn submit_all(State(app): State<App>, Caller(client): Caller, request: Req
 async fn task(
     State(app): State<App>,
     Caller(client): Caller,
-    Path(id): Path<String>,
+    Id(id): Id,
     waiting: Result<Query<Waiting>, Rejected>,
 ) -> Result<Response, Failure> {
     let longest = query(waiting)?.longest()?;
     Ok(json_of(StatusCode::OK, &app.service.wait(&client, &id, longest).await?))
 }
 
-async fn cancel(State(app): State<App>, Caller(client): Caller, Path(id): Path<String>) -> Result<Response, Failure> {
+async fn cancel(State(app): State<App>, Caller(client): Caller, Id(id): Id) -> Result<Response, Failure> {
     Ok(json_of(StatusCode::OK, &app.service.cancel(&client, &id).await?))
 }
 

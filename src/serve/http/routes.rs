@@ -133,7 +133,7 @@ pub(crate) const ROUTES: &[Route] = &[
         method: "get",
         path: "/",
         summary: "The status page",
-        open: false,
+        open: true,
         query: &[],
         body: None,
         answers: &[Answer { status: 200, about: "A page for people.", body: Body::Other("text/html") }],

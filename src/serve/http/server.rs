@@ -28,7 +28,7 @@ const STALLED: Duration = Duration::from_secs(60);
 /// The most bytes of headers.
 const MOST_HEADERS: usize = 64 << 10;
 
-/// How often it is looked at whether the server is to end.
+/// The time between two looks for the signal that ends the server.
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long answers that are being written may take once the service has ended.
@@ -36,6 +36,29 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// How long to wait after an error of accepting, such as too many open files.
 const AFTER_ERROR: Duration = Duration::from_millis(50);
+
+/// The open files that the service needs besides connections: the journal, workspaces, and the pipes of workers.
+const OTHER_FILES: u64 = 1024;
+
+/// How many of so many files may be connections: no more than are wanted.
+fn places(files: Option<u64>, wanted: usize) -> usize {
+    let Some(files) = files else { return wanted };
+    let left = files.saturating_sub(OTHER_FILES).max(files / 2);
+    wanted.min(usize::try_from(left).unwrap_or(usize::MAX)).max(1)
+}
+
+/// Raises the limit of open files as far as so many connections need it and the system allows it. Returns the number of connections that it leaves room for.
+fn room_for(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let needed = (wanted as u64).saturating_add(OTHER_FILES);
+    if limit.current.is_some_and(|current| current < needed) {
+        let raised = Rlimit { current: Some(limit.maximum.map_or(needed, |most| most.min(needed))), ..limit };
+        // What the system refuses stays as it is.
+        drop(setrlimit(Resource::Nofile, raised));
+    }
+    places(getrlimit(Resource::Nofile).current, wanted)
+}
 
 /// The settings of the server.
 #[derive(Debug, Clone)]
@@ -138,7 +161,7 @@ impl Server {
             let drained = drained(service.clone(), ends.clone(), self.config.drain);
             tokio::pin!(drained);
             tokio::select! {
-                () = accept(&listener, app, self.config.most_connections, &graceful) => {}
+                () = accept(&listener, app, room_for(self.config.most_connections), &graceful) => {}
                 () = &mut drained => {}
             }
             drop(listener);
@@ -189,5 +212,19 @@ async fn accept(listener: &TcpListener, app: App, most: usize, graceful: &Gracef
             traffic.connections.fetch_sub(1, Ordering::Relaxed);
             drop(place);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_the_service() {
+        let cases = [(None, 4096), (Some(5120), 4096), (Some(1 << 20), 4096), (Some(1024), 512), (Some(2048), 1024)];
+        for (files, expected) in cases {
+            assert_eq!(places(files, 4096), expected, "{files:?}");
+        }
+        assert_eq!((places(Some(1), 4096), places(Some(1024), 2)), (1, 2));
     }
 }

@@ -20,8 +20,8 @@ use serde_json::{Map, Value};
 use super::failure::Failure;
 use super::{App, Caller, body, json_of};
 use crate::api::{
-    Candidate, Cause, ErrorCode, EvaluationRequest, EvaluationResult, KernelResult, Measure, PackageCandidate, VariantResult,
-    VerdictWord,
+    Candidate, Cause, ErrorCode, EvaluationRequest, EvaluationResult, KernelResult, Measure, PackageCandidate,
+    VariantResult, VerdictWord,
 };
 use crate::service::Client;
 
@@ -157,7 +157,10 @@ impl Label {
         let mut meant = result.kernels.iter().filter(is_meant);
         match (meant.next(), meant.next()) {
             (found, None) => Ok(found.map_or(&[], |kernel| &kernel.variants)),
-            _ => Err(Failure::new(ErrorCode::BadRequest, "the package has several kernels: name one as `kernel` of the label")),
+            _ => Err(Failure::new(
+                ErrorCode::BadRequest,
+                "the package has several kernels: name one as `kernel` of the label",
+            )),
         }
     }
 }
@@ -197,7 +200,7 @@ fn source_of(reply: &str) -> String {
 
 async fn scored(app: &App, client: &Client, request: Request) -> Result<Scores, Failure> {
     let (parts, body) = request.into_parts();
-    let request: SlimeRequest = body::json(&parts.headers, body, &app.limits).await?;
+    let request: SlimeRequest = body::json(&parts.headers, body, &app.limits, &client).await?;
     let label = Label::of(request.label)?;
     let task = app.service.submit(client, label.evaluation(&source_of(&request.response))?).await?;
     let task = app.service.wait(client, &task.id, PATIENCE).await?;
@@ -234,9 +237,7 @@ mod tests {
 
     #[test]
     fn the_reward_is_that_of_the_speed_up_and_unknown_is_between_bounds() {
-        let label =
-            Label::of(json!({ "candidate": {}, "baseline_ns": { "big": 30.0 } }).to_string().into())
-                .unwrap();
+        let label = Label::of(json!({ "candidate": {}, "baseline_ns": { "big": 30.0 } }).to_string().into()).unwrap();
         let result = |verdict: &str, ns: Option<f64>| -> EvaluationResult {
             let shape = json!({ "shape": "big", "verdict": verdict, "emulated": false, "confirmed": false, "time": { "cold_ns": ns } });
             let variant = json!({ "variant": "", "verdict": verdict, "shapes": [shape] });

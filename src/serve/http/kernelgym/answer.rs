@@ -7,7 +7,7 @@
 //! | an unknown time is -1, and the speed-up is then 0 | these are KernelGYM's own words; `metadata.kforge` says what is unknown |
 //! | times are those of whole calls, by the clock of another process | KernelGYM times a module too; the reference is called in the same way |
 //! | the counts and times of a profiler are absent where nothing was recorded | 0 would say that no kernel ran |
-//! | a candidate that launches no kernel of its own is a decoy, whatever its source | so it is for KernelGYM's profiler |
+//! | where the kernels of calls were recorded, they decide what is a decoy; otherwise its source does | a text shows neither that a kernel runs nor that none does |
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -26,7 +26,6 @@ pub(super) enum GymStatus {
     Completed,
     Failed,
     Timeout,
-    Cancelled,
 }
 
 /// KernelGYM's codes of errors.
@@ -67,6 +66,7 @@ impl GymCode {
             ErrorCode::Draining | ErrorCode::Storage => GymCode::SystemError,
             ErrorCode::BadRequest
             | ErrorCode::Unauthorized
+            | ErrorCode::Forbidden
             | ErrorCode::NotFound
             | ErrorCode::MethodNotAllowed
             | ErrorCode::SlowBody
@@ -128,7 +128,8 @@ impl GymAnswer {
             (Some(result), _) => standing(result),
             (None, TaskStatus::Queued) => (GymStatus::Pending, None),
             (None, TaskStatus::Running) => (GymStatus::Processing, None),
-            (None, TaskStatus::Cancelled) => (GymStatus::Cancelled, None),
+            // KernelGYM has no other word for it, and its client polls until one that it knows.
+            (None, TaskStatus::Cancelled) => (GymStatus::Failed, Some(GymCode::UnknownError)),
             (None, TaskStatus::Done) => (GymStatus::Failed, Some(GymCode::SystemError)),
         };
         let mut answer = GymAnswer {
@@ -137,8 +138,11 @@ impl GymAnswer {
             completed_at: task.finished_at.clone(),
             ..GymAnswer::blank(id, status)
         };
-        if let Some(result) = &task.result {
-            answer.fill(result);
+        match (&task.result, task.status) {
+            (Some(result), _) => answer.fill(result),
+            (None, TaskStatus::Cancelled) => answer.error_message = Some("the task was cancelled".into()),
+            (None, TaskStatus::Done) => answer.error_message = Some("the result of the task is missing".into()),
+            (None, TaskStatus::Queued | TaskStatus::Running) => {}
         }
         answer
     }
@@ -148,8 +152,12 @@ impl GymAnswer {
         let reference = result.kernels.iter().find(|kernel| kernel.kernel == REFERENCE);
         let is_correct = kernel.is_some_and(|kernel| kernel.verdict == VerdictWord::Pass);
         let own = kernel.and_then(|kernel| kernel.calls.iter().find_map(|calls| calls.own.as_ref()));
-        let launches_none = own.is_some_and(|own| own.at_most == 0.0);
-        self.decoy_kernel = launches_none || kernel.is_some_and(|kernel| kernel.kernel == DECOY);
+        let has_none = || kernel.is_some_and(|kernel| kernel.kernel == DECOY);
+        self.decoy_kernel = match own {
+            Some(own) if own.at_most == 0.0 => true,
+            Some(own) if own.at_least > 0.0 => false,
+            _ => has_none(),
+        };
         self.compiled = is_correct || result.compiled.unwrap_or(false);
         self.correctness = is_correct;
         let times = (kernel.and_then(call_ms), reference.and_then(call_ms));

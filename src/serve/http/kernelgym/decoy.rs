@@ -5,7 +5,7 @@
 //! | `triton` | has no function with `@triton.jit`, or launches none of them |
 //! | `cuda` | has no `__global__` function in a text, or nothing that compiles one |
 //!
-//! Comments do not count. That a source launches a kernel does not show that the result depends on it, so what is no decoy here may still be one.
+//! A request without a backend may have either kind. Where the kernels that calls launch were recorded, the record decides. Comments do not count. That a source launches a kernel does not show that the result depends on it, so what is no decoy here may still be one.
 
 use super::request::Backend;
 
@@ -14,10 +14,15 @@ const COMPILERS: [&str; 7] =
     ["load_inline", "cpp_extension", "RawKernel", "RawModule", "compile_kernel", "nvrtc", "load_cutlass"];
 
 /// Whether a candidate is a decoy.
-pub(super) fn is_decoy(source: &str, backend: Backend) -> bool {
+pub(super) fn is_decoy(source: &str, backend: Option<Backend>) -> bool {
+    let all = [Backend::Cuda, Backend::Triton];
     let text = without_comments(source);
+    all.into_iter().filter(|one| backend.is_none_or(|named| named == *one)).all(|one| lacks_kernel(&text, one))
+}
+
+fn lacks_kernel(text: &str, backend: Backend) -> bool {
     match backend {
-        Backend::Triton => !jitted(&text).iter().any(|name| is_launched(&text, name)),
+        Backend::Triton => !jitted(text).iter().any(|name| is_launched(text, name)),
         Backend::Cuda => !(text.contains("__global__") && COMPILERS.iter().any(|name| text.contains(name))),
     }
 }
@@ -85,17 +90,21 @@ mod tests {
     #[test]
     fn a_candidate_without_a_kernel_that_it_launches_is_a_decoy() {
         let launched = "import triton\n@triton.autotune(configs=[], key=[])\n@triton.jit\ndef add(x, n: tl.constexpr):\n    pass\n\nclass ModelNew:\n    def forward(self, x):\n        add[(1,)](x, 4)\n";
-        assert!(!is_decoy(launched, Backend::Triton));
-        assert!(is_decoy(&launched.replace("        add[", "        # add["), Backend::Triton), "it is not launched");
-        assert!(is_decoy(&launched.replace("@triton.jit\n", ""), Backend::Triton), "it is no kernel");
-        assert!(!is_decoy(&launched.replace("add[(1,)](x, 4)", "wrap_triton(add)[(1,)](x)"), Backend::Triton));
-        assert!(is_decoy("class ModelNew: pass  # @triton.jit def k k[1]", Backend::Triton));
+        assert!(!is_decoy(launched, Some(Backend::Triton)));
+        assert!(
+            is_decoy(&launched.replace("        add[", "        # add["), Some(Backend::Triton)),
+            "it is not launched"
+        );
+        assert!(is_decoy(&launched.replace("@triton.jit\n", ""), Some(Backend::Triton)), "it is no kernel");
+        assert!(!is_decoy(&launched.replace("add[(1,)](x, 4)", "wrap_triton(add)[(1,)](x)"), Some(Backend::Triton)));
+        assert!(is_decoy("class ModelNew: pass  # @triton.jit def k k[1]", Some(Backend::Triton)));
         let inline =
             "src = '''\n__global__ void k(float *x) {} // it's\n'''\nk = load_inline(name='k', cuda_sources=src)\n";
-        assert!(!is_decoy(inline, Backend::Cuda) && is_decoy(inline, Backend::Triton));
-        assert!(is_decoy(&inline.replace("load_inline", "print"), Backend::Cuda));
-        assert!(is_decoy("x = 1 # __global__ load_inline", Backend::Cuda));
-        assert!(is_decoy("class ModelNew: pass\ns = 'unclosed", Backend::Cuda));
-        assert!(is_decoy("# é\ns = '\\é", Backend::Cuda), "any text is read");
+        assert!(!is_decoy(inline, Some(Backend::Cuda)) && is_decoy(inline, Some(Backend::Triton)));
+        assert!(!is_decoy(launched, None) && !is_decoy(inline, None) && is_decoy("class ModelNew: pass", None));
+        assert!(is_decoy(&inline.replace("load_inline", "print"), Some(Backend::Cuda)));
+        assert!(is_decoy("x = 1 # __global__ load_inline", Some(Backend::Cuda)));
+        assert!(is_decoy("class ModelNew: pass\ns = 'unclosed", Some(Backend::Cuda)));
+        assert!(is_decoy("# é\ns = '\\é", Some(Backend::Cuda)), "any text is read");
     }
 }

@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 
 use crate::api::{Candidate, EvaluationRequest, Measure, PackageCandidate, Priority};
 use crate::service::ReferencePackage;
+use kforge_foundation::base::Digest;
 
-/// The shortest and the longest source of a candidate, in bytes.
+/// The shortest and the longest source of a candidate, in bytes. A reference has the same longest.
 const SOURCE: std::ops::RangeInclusive<usize> = 10..=100_000;
 
 /// The folder of the candidate, and of the reference as a kernel.
@@ -26,10 +27,9 @@ pub(super) const CANDIDATE: &str = "candidate";
 pub(super) const DECOY: &str = "decoy";
 
 /// What a candidate is said to be written for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Backend {
-    #[default]
     Cuda,
     Triton,
 }
@@ -43,8 +43,9 @@ pub(super) struct GymRequest {
     pub(super) kernel_code: String,
     #[serde(default)]
     toolkit: Option<String>,
+    /// If it is missing, a candidate may be of any.
     #[serde(default)]
-    pub(super) backend: Backend,
+    pub(super) backend: Option<Backend>,
     #[serde(default)]
     num_correct_trials: Option<u32>,
     #[serde(default)]
@@ -119,11 +120,20 @@ impl GymRequest {
         if self.reference_code.is_none() {
             return wrong("reference_code", "expected a module with `Model`, `get_inputs` and `get_init_inputs`");
         }
+        if self.reference_code.as_ref().is_some_and(|code| code.len() > *SOURCE.end()) {
+            return wrong("reference_code", "expected no more than 100000 bytes");
+        }
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if self.entry_point.as_deref().is_some_and(|name| name.is_empty() || !name.chars().all(is_name)) {
             return wrong("entry_point", "expected the name of a class");
         }
         Ok(())
+    }
+
+    /// The digest of what is asked for.
+    pub(super) fn content(&self) -> Digest {
+        let texts = (&self.reference_code, &self.kernel_code, &self.entry_point, self.backend, self.times());
+        Digest::of(format!("{texts:?}").as_bytes())
     }
 
     /// The class of the candidate.
