@@ -27,6 +27,7 @@ pub(crate) mod plan;
 pub(crate) mod remote;
 pub mod request;
 pub mod rounds;
+pub(crate) mod shared;
 pub(crate) mod sources;
 pub(crate) mod standing;
 mod stored;
@@ -37,3 +38,4 @@ pub(crate) mod workers;
 mod written_kernel;
 
 pub use open::{Opened, Options, Session, Worker};
+pub use shared::Shared;

@@ -1,5 +1,5 @@
-//! Recorded attempts at rounds as training data: the questions, the answers, the results, and what they are worth. Knows records and reports; reads no files. Of
-//! holdout shapes it shows that they exist and their verdicts, never which shapes they are.
+//! Recorded attempts at rounds as training data: the questions, the answers, the results, and what they are worth. Knows records and reports; reads no files.
+//! Of holdout shapes it shows that they exist and their verdicts, never which shapes they are.
 //!
 //! | word | meaning |
 //! |---|---|

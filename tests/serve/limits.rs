@@ -1,0 +1,59 @@
+//! The queue, its limits and its order.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, distinct, endless, project, request, source, until};
+
+fn id(task: &Value) -> &str {
+    task["id"].as_str().unwrap()
+}
+
+#[test]
+fn a_full_queue_refuses_and_says_when_to_try_again() {
+    let project = project();
+    let server = Server::start(&project, &["--evaluations", "1", "--queue", "2"]);
+    let first = server.post("/v1/evaluations", &endless("blocks")).expect(202).json();
+    server.post("/v1/evaluations", &endless("waits")).expect(202);
+    let refused = server.post("/v1/evaluations", &request("another"));
+    let again: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    let refused = refused.expect(429).json();
+    assert_eq!((&refused["code"], &refused["retry_after_s"]), (&json!("queue-full"), &json!(again)));
+    assert!((1..=30).contains(&again));
+    // A batch is refused from there on.
+    let batch = json!({ "evaluations": [request("another")] });
+    assert_eq!(server.post("/v1/batches", &batch).json()["tasks"][0]["error"]["code"], "queue-full");
+    assert_eq!(server.metric("kforge_tasks_refused_total"), 2);
+    server.delete(&format!("/v1/tasks/{}", id(&first))).expect(200);
+    server.post("/v1/evaluations", &endless("fits now")).expect(202);
+}
+
+#[test]
+fn a_known_result_is_answered_even_if_the_queue_is_full() {
+    let project = project();
+    let server = Server::start(&project, &["--evaluations", "1", "--queue", "1"]);
+    server.evaluate(&request(&source("2", "first")));
+    server.post("/v1/evaluations", &endless("blocks")).expect(202);
+    server.post("/v1/evaluations", &request(&source("2", "first"))).expect(200);
+    server.post("/v1/evaluations", &request("another")).expect(429);
+}
+
+#[test]
+fn evaluations_of_higher_priority_come_first() {
+    let project = project();
+    let server = Server::start(&project, &["--evaluations", "1"]);
+    let blocker = server.post("/v1/evaluations", &endless("blocks")).expect(202).json();
+    until("it runs", || server.get(&format!("/v1/tasks/{}", id(&blocker))).json()["status"] == "running");
+    let submit = |(number, priority): (u32, &str)| {
+        let mut request = distinct(request(&source("2", "first")), number);
+        (request["id"], request["priority"]) = (priority.into(), priority.into());
+        server.post("/v1/evaluations", &request).expect(202);
+    };
+    (1..).zip(["low", "normal", "high"]).for_each(submit);
+    server.delete(&format!("/v1/tasks/{}", id(&blocker))).expect(200);
+    let ended = |name: &str| {
+        let task = server.get(&format!("/v1/tasks/{name}?wait=100")).expect(200).json();
+        task["finished_at"].as_str().unwrap().to_string()
+    };
+    let (low, normal, high) = (ended("low"), ended("normal"), ended("high"));
+    assert!(high < normal && normal < low, "{high} {normal} {low}");
+}
