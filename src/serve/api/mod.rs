@@ -5,6 +5,7 @@
 
 mod request;
 mod result;
+mod table;
 mod task;
 
 pub use request::{
@@ -12,7 +13,8 @@ pub use request::{
     PackageCandidate, Priority,
 };
 pub use result::{
-    Cause, EvaluationResult, FindingReport, HoldoutReport, KernelResult, MessageResult, ShapeResult, TimeResult,
-    VariantResult, VerdictWord,
+    Cause, EvaluationResult, FindingReport, HoldoutReport, KernelResult, MessageResult, MessageSeverity, ShapeResult,
+    TimeResult, VariantResult, VerdictWord,
 };
-pub use task::{ErrorAnswer, ErrorCode, Health, Progress, StepDone, Task, TaskList, TaskStatus, TaskSummary};
+pub use table::{Table, TableValue};
+pub use task::{ErrorAnswer, ErrorCode, Health, HealthStatus, Progress, StepDone, Task, TaskList, TaskStatus, TaskSummary};

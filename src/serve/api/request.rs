@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
+use super::table::Table;
 use super::task::{ErrorAnswer, Task};
 
 /// The most evaluations of one batch.
@@ -57,7 +57,8 @@ pub enum Candidate {
 #[serde(deny_unknown_fields)]
 pub struct OperatorCandidate {
     /// The operator: the keys of an `operator` table of `kernel.toml` as JSON, such as `dims`, `inputs`, `outputs`, `reference`, `tolerance` and `shapes`.
-    pub operator: Map<String, Value>,
+    /// The order of `inputs`, `outputs` and `params` counts, as in a manifest.
+    pub operator: Table,
     /// The language of the source.
     #[serde(default)]
     pub language: Language,
@@ -68,13 +69,13 @@ pub struct OperatorCandidate {
     pub entry: Option<String>,
     /// The launches in order: the keys of a `launch` table of `kernel.toml` as JSON, such as `grid`, `block` and `args`. None in PyTorch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub launch: Vec<Map<String, Value>>,
-    /// Other keys of the `kernel` table, such as `workspace`, `tune`, `flags` or `call`.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub kernel: Map<String, Value>,
+    pub launch: Vec<Table>,
+    /// Other keys of the `kernel` table, such as `workspace`, `tune`, `flags` or `call`. The order of tunables counts.
+    #[serde(default, skip_serializing_if = "Table::is_empty")]
+    pub kernel: Table,
     /// The `toolchain` table; `{ "cuda": "system" }` is the server's own CUDA.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub toolchain: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Table::is_empty")]
+    pub toolchain: Table,
     /// Further files beside the source, such as headers or a reference in Python: text by path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,

@@ -27,7 +27,7 @@ impl VerdictWord {
     }
 }
 
-/// What decides a result that is no pass.
+/// Why a result is no pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -54,10 +54,10 @@ pub enum Cause {
 pub struct EvaluationResult {
     /// Fail if a kernel fails; otherwise unknown if one is unknown, or if there is none; otherwise pass.
     pub verdict: VerdictWord,
-    /// Why it is no pass. Always there unless it is one.
+    /// Why it is no pass, as a text. Every result has it that is no pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What decides it, if it is no pass.
+    /// Why it is no pass, as a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// Whether everything compiled; none if that is not known.
@@ -185,13 +185,25 @@ pub struct TimeResult {
     pub device: Option<String>,
 }
 
+/// How serious a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MessageSeverity {
+    /// It adds to another message, or is about nothing that is wrong.
+    Note,
+    /// Something may be wrong.
+    Warning,
+    /// Something is wrong.
+    Error,
+}
+
 /// A message of a compiler, a verification or a calibration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MessageResult {
     /// Its stable code: what reported it, then what it is about, such as `compile.error` or `verify.race`.
     pub code: String,
-    /// `error`, `warning` or `note`.
-    pub severity: String,
+    /// How serious it is.
+    pub severity: MessageSeverity,
     /// The message.
     pub message: String,
     /// The file, if it is about one.

@@ -152,11 +152,34 @@ pub struct ErrorAnswer {
     pub retry_after_s: Option<u64>,
 }
 
+/// Whether the server accepts tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HealthStatus {
+    /// It does.
+    Ok,
+    /// It accepts none any more, because it is about to end.
+    Draining,
+    /// Tasks cannot be stored.
+    Storage,
+}
+
+impl HealthStatus {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HealthStatus::Ok => "ok",
+            HealthStatus::Draining => "draining",
+            HealthStatus::Storage => "storage",
+        }
+    }
+}
+
 /// Whether the server is there, or ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Health {
-    /// `ok`; `draining` if no task is accepted any more; `storage` if tasks cannot be stored.
-    pub status: String,
+    /// Whether tasks are accepted.
+    pub status: HealthStatus,
     /// The version of kforge.
     pub kforge: String,
     /// The devices of the server: product and architecture.

@@ -55,7 +55,7 @@ async fn page(State(app): State<App>) -> Html<String> {
         .map(|verdict| format!("{} {}", metrics.of(verdict).get(), verdict.name()))
         .join(", ");
     let rows = [
-        ("state", health.status),
+        ("state", health.status.name().into()),
         ("kforge", health.kforge),
         ("devices", devices),
         ("evaluations that run", health.running.to_string()),
