@@ -42,17 +42,37 @@ fn every_route_is_described_and_answers_are_as_described() {
     let batch = json!({ "evaluations": [right, {"candidate": 1}] });
     valid("ErrorAnswer", &server.post("/v1/batches", &batch).expect(400).json());
     // No described route is unknown to the server.
+    let unknown = server.get("/nothing").expect(404).json();
+    let wrong_method = server.delete("/v1/evaluations").expect(405).json();
+    valid("ErrorAnswer", &unknown);
+    valid("ErrorAnswer", &wrong_method);
     for (path, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
+            let has_id = path.contains("{id}");
             let path = path.replace("{id}", "none");
             let body = (method == "post").then_some(b"{}".as_slice());
-            let mut connection = server.connect();
-            connection.send(&method.to_uppercase(), &path, body).unwrap();
-            let (status, _) = connection.head().unwrap();
-            let known = if path.contains("none") { status == 404 } else { matches!(status, 200 | 400) };
-            assert!(known, "{method} {path}: {status}");
+            let answer = server.connect().ask(&method.to_uppercase(), &path, body).unwrap();
+            if has_id {
+                let found = answer.expect(404).json();
+                assert_eq!((&found["code"], &found["message"]), (&json!("not-found"), &json!("there is no task `none`")));
+            } else if method == "post" {
+                let found = answer.expect(400).json();
+                assert!(found["message"].as_str().unwrap().contains("missing field"), "{method} {path}: {found}");
+            } else {
+                answer.expect(200);
+            }
         }
     }
+}
+
+#[test]
+fn a_path_that_is_no_text_is_an_error_as_any_other() {
+    let project = project();
+    let server = Server::start(&project, &[]);
+    for path in ["/v1/tasks/%ff", "/v1/tasks/%ff/events"] {
+        assert_eq!(server.get(path).expect(400).json()["code"], "bad-request", "{path}");
+    }
+    assert_eq!(server.get("/kernelgym/status/%ff").expect(400).json()["error_code"], "VALIDATION_ERROR");
 }
 
 #[test]

@@ -86,7 +86,10 @@ fn a_solution_that_cannot_be_called_is_a_task_that_failed_with_the_reason() {
     let task = done(&server, &json!({ "solution": cuda, "task_id": "mine" }));
     assert_eq!((&task["status"], &task["task_id"]), (&json!("failed"), &json!("mine")));
     assert!(task["error"].as_str().unwrap().contains("cuda") && task["traces"].is_null(), "{task}");
-    let none = done(&server, &json!({ "solution": solution("s", "return y"), "workload_uuids": ["other"] }));
+    let unknown = json!({ "solution": solution("s", "return y"), "workload_uuids": ["a-1", "other"] });
+    let unknown = server.post("/flashinfer-bench/evaluate", &unknown).expect(400).json();
+    assert!(unknown["message"].as_str().unwrap().contains("`other`"), "{unknown}");
+    let none = done(&server, &json!({ "solution": solution("s", "return y"), "workload_uuids": [] }));
     assert!(none["error"].as_str().unwrap().contains("no workload"), "{none}");
     let stored = done(&server, &json!({ "solution": solution("s", "return y"), "workload_uuids": ["c-3"] }));
     assert!(stored["status"] == "failed" && stored["error"].as_str().unwrap().contains("c-3"), "{stored}");
@@ -95,8 +98,27 @@ fn a_solution_that_cannot_be_called_is_a_task_that_failed_with_the_reason() {
     let mut unknown = solution("s", "return y");
     unknown["definition"] = "none".into();
     server.post("/flashinfer-bench/evaluate", &json!({ "solution": unknown })).expect(400);
-    let both = server.post("/flashinfer-bench/tasks/batch", &json!({ "task_ids": ["mine", "mine"], "timeout": 1 }));
-    assert_eq!(both.expect(200).json(), json!([task, task]));
+    let ids = [json!("mine"), stored["task_id"].clone()];
+    let both = server.post("/flashinfer-bench/tasks/batch", &json!({ "task_ids": ids, "timeout": 1 }));
+    assert_eq!(both.expect(200).json(), json!([task, stored]));
+    for ids in [vec!["mine"; 2], vec!["other"; 101]] {
+        server.post("/flashinfer-bench/tasks/batch", &json!({ "task_ids": ids })).expect(400);
+    }
+}
+
+#[test]
+fn what_another_run_could_change_is_evaluated_again() {
+    let project = with_dataset(project());
+    // It has no PyTorch, so it cannot decide.
+    let server = started(&project);
+    let request = json!({ "solution": solution("s", "return y"), "workload_uuids": ["a-1"] });
+    let first = done(&server, &request);
+    assert_eq!((&first["status"], server.metric("kforge_evaluation_seconds_count")), (&json!("failed"), 1), "{first}");
+    let again = done(&server, &request);
+    assert_eq!((&again["task_id"], &again["error"]), (&first["task_id"], &first["error"]));
+    assert_eq!(server.metric("kforge_evaluation_seconds_count"), 2);
+    let other = json!({ "solution": solution("s", "return x"), "workload_uuids": ["a-1"], "task_id": first["task_id"] });
+    server.post("/flashinfer-bench/evaluate", &other).expect(409);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::project::Project;
-use crate::server::{Server, project, until};
+use crate::server::{Server, endless, project, until};
 
 /// A task in KernelBench's form: `2 * relu(x)`.
 const REFERENCE: &str = "import torch
@@ -109,7 +109,7 @@ fn requests_are_checked_as_kernelgym_does_and_unknown_ids_are_not_found() {
 }
 
 #[test]
-fn a_reference_that_is_none_is_said_with_its_code_and_its_text() {
+fn a_module_that_cannot_be_a_reference_has_its_code_and_its_text() {
     let project = project();
     let server = Server::start(&project, &[]);
     for (reference, code, text) in
@@ -128,6 +128,30 @@ fn a_reference_that_is_none_is_said_with_its_code_and_its_text() {
     let found = |at: usize, key: &str| answer["results"][at][key].clone();
     assert_eq!((found(0, "task_id"), found(0, "error_code")), (json!("odd"), json!("VALIDATION_ERROR")), "{answer}");
     assert_eq!((found(1, "task_id"), &answer["total_tasks"]), (json!("SYNTAX_ERROR"), &json!(2)), "{answer}");
+    assert!(found(1, "error_message").as_str().unwrap().contains("another content"), "{answer}");
+    // An id has one content, also if that could not be evaluated.
+    let mut other = request("SYNTAX_ERROR", &candidate("return x"));
+    other["reference_code"] = "def g(:\n".into();
+    server.post("/kernelgym/evaluate", &other).expect(409);
+    assert_eq!(server.get("/kernelgym/status/SYNTAX_ERROR").expect(200).json()["error_code"], "SYNTAX_ERROR");
+}
+
+#[test]
+fn a_client_with_all_its_tasks_is_refused_before_its_sources_are_read_and_a_batch_waits() {
+    let project = project();
+    let server = Server::start(&project, &["--evaluations", "1", "--client-limit", "1"]);
+    let blocker = server.post("/v1/evaluations", &endless("blocks")).expect(202).json();
+    let mut broken = request("a", &candidate("return x"));
+    broken["reference_code"] = "def f(:\n".into();
+    let refused = server.post("/kernelgym/evaluate", &broken);
+    assert!(refused.header("retry-after").is_some());
+    assert_eq!(refused.expect(429).json()["error_code"], "RESOURCE_ERROR");
+    let mut batch = server.connect();
+    batch.send("POST", "/kernelgym/evaluate/batch", Some(json!({ "tasks": [broken] }).to_string().as_bytes())).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    server.delete(&format!("/v1/tasks/{}", blocker["id"].as_str().unwrap())).expect(200);
+    let answer = batch.answer().unwrap().expect(200).json();
+    assert_eq!(answer["results"][0]["error_code"], "SYNTAX_ERROR", "{answer}");
 }
 
 #[test]
@@ -190,6 +214,15 @@ fn candidates_are_evaluated_and_every_failure_has_its_code_and_its_text() {
     let refused = server.post("/kernelgym/evaluate", &other).expect(409).json();
     assert!(refused["detail"].as_str().unwrap().contains("another content"), "{refused}");
     assert_eq!(server.get("/kernelgym/results/right").expect(200).json()["correctness"], true);
+    // Nor is it one that a source without a task takes the place of.
+    server.post("/kernelgym/evaluate", &request("right", "class ModelNew(:\n    pass\n")).expect(409);
+    assert_eq!(server.get("/kernelgym/status/right").expect(200).json()["error_code"], Value::Null);
+    // The class has any name.
+    let mut net = request("net", &candidate("return torch.relu(x) * 2").replace("ModelNew", "NetNew"));
+    net["reference_code"] = REFERENCE.replace("Model", "Net").into();
+    net["entry_point"] = "Net".into();
+    let net = fetched(&server, &net).unwrap();
+    assert_eq!((&net["correctness"], &net["error_message"]), (&json!(true), &Value::Null), "{net}");
     // The same id with the same code is the same task, and another id has the same result.
     let again =
         server.post("/kernelgym/evaluate", &request("right", &candidate("return x.clamp(min=0) * 2"))).expect(200);

@@ -57,3 +57,32 @@ fn evaluations_of_higher_priority_come_first() {
     let (low, normal, high) = (ended("low"), ended("normal"), ended("high"));
     assert!(high < normal && normal < low, "{high} {normal} {low}");
 }
+
+#[test]
+fn a_client_leaves_connections_for_others_and_for_whether_the_server_is_there() {
+    let project = project();
+    let tokens = project.root().join("tokens");
+    std::fs::write(&tokens, "a 0123456789abcdef\nb fedcba9876543210\n").unwrap();
+    std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let server = Server::start(&project, &["--tokens", "tokens", "--evaluations", "1", "--connections", "4"]);
+    let body = endless("blocks").to_string();
+    let mut waits = server.connect_as("0123456789abcdef");
+    waits.send("POST", "/v1/evaluations?wait=100", Some(body.as_bytes())).unwrap();
+    let mut follows = server.connect_as("0123456789abcdef");
+    let mut ask = |token: &str, path: &str| server.connect_as(token).ask("GET", path, None).unwrap();
+    let mut id = String::new();
+    until("it runs", || {
+        let tasks = ask("0123456789abcdef", "/v1/tasks").expect(200).json();
+        id = tasks["tasks"][0]["id"].as_str().unwrap_or_default().to_string();
+        tasks["tasks"][0]["status"] == "running"
+    });
+    follows.send("GET", &format!("/v1/tasks/{id}/events"), None).unwrap();
+    assert_eq!(follows.head().unwrap().0, 200);
+    let refused = ask("0123456789abcdef", "/v1/tasks");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(refused.expect(429).json()["code"], "client-limit");
+    ask("fedcba9876543210", "/v1/tasks").expect(200);
+    ask("0123456789abcdef", "/readyz").expect(200);
+    drop(follows);
+    until("what nobody reads is not under way", || ask("0123456789abcdef", "/v1/tasks").status == 200);
+}

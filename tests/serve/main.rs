@@ -1,6 +1,7 @@
 //! `kforge serve`: a real process over real sockets, on target `cpu`.
 
 mod batches;
+mod browser;
 mod cancel;
 mod client;
 mod document;

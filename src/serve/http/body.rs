@@ -1,7 +1,6 @@
 //! Bodies of requests: their size, their time, their depth, and their type. Knows JSON; does not know what it means.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,6 +10,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::failure::Failure;
+use super::places::Places;
 use crate::api::ErrorCode;
 use crate::service::Client;
 
@@ -41,10 +41,8 @@ pub(crate) struct Limits {
     time: Duration,
     /// Room for the bodies that are held at once.
     room: Arc<Semaphore>,
-    /// The units of that room that one client may have.
-    share: usize,
-    /// What is left of the share of each client.
-    shares: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,
+    /// The units of that room that each client may have.
+    shares: Arc<Places>,
     /// Room for the values that are parsed and accepted at once.
     values: Arc<Semaphore>,
 }
@@ -59,19 +57,14 @@ impl Limits {
         let largest = bytes.div_ceil(UNIT);
         let (units, share) = (units.max(largest), (units / 2).max(largest));
         let [room, values] = [units, ALL_VALUES].map(|places| Arc::new(Semaphore::new(places)));
-        Limits { bytes, time, room, share, shares: Arc::default(), values }
+        Limits { bytes, time, room, shares: Arc::new(Places::new(share)), values }
     }
 
     /// Reserves the room of a whole body, in the order of requests. Who waits here holds no room of others, and each body that has room ends within its time.
     async fn reserve(&self, client: &Client, bytes: usize) -> [Option<OwnedSemaphorePermit>; 2] {
-        let own = {
-            let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-            // Clients are those of the file of tokens.
-            shares.entry(client.clone()).or_insert_with(|| Arc::new(Semaphore::new(self.share))).clone()
-        };
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
         // Closing the semaphores would be a bug; without a permit, the body counts nowhere.
-        let own = own.acquire_many_owned(units).await.ok();
+        let own = self.shares.of(client).acquire_many_owned(units).await.ok();
         [own, self.room.clone().acquire_many_owned(units).await.ok()]
     }
 }
@@ -178,6 +171,7 @@ fn values(text: &[u8]) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashMap;
 
     #[test]
     fn brackets_and_values_count_outside_of_strings() {

@@ -4,16 +4,17 @@
 //! |---|---|
 //! | a solution is a kernel in PyTorch, called as its reference | so are solutions in Python and Triton that return their outputs |
 //! | a solution that cannot be called has failed as a task | the dataset has no status for it |
+//! | a task whose result another run could change runs again when it is sent again | a fault of a moment must not stay under the digest of a request |
 //! | nobody drains or ends the server by a request | signals do, and a client must not end another one's server |
 
 mod dataset;
 mod solution;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Query, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -23,11 +24,11 @@ use serde_json::{Value, json};
 
 pub use self::dataset::{TraceSet, TraceSetError};
 use self::solution::{Solution, traces};
-use super::described::{self, Kept, References};
+use super::described::{self, ByClient, References};
 use super::failure::Failure;
-use super::{App, Caller, body, json_of};
-use crate::api::{ErrorCode, Task, TaskStatus};
-use crate::service::{Client, is_over};
+use super::{App, Caller, Id, body, json_of};
+use crate::api::{ErrorCode, HealthStatus, Task, TaskStatus};
+use crate::service::{Client, Service, is_over};
 use kforge_foundation::base::Digest;
 
 /// The longest wait for the end of a task, in seconds.
@@ -40,8 +41,8 @@ const MOST_IN_BATCH: usize = 100;
 struct Bench {
     set: Arc<TraceSet>,
     references: References,
-    /// What was asked for, by client and id of the task.
-    asked: Mutex<Kept<(String, String), Arc<Asked>>>,
+    /// What tasks were asked for.
+    asked: ByClient<Arc<Asked>>,
     began: SystemTime,
 }
 
@@ -49,16 +50,27 @@ struct Bench {
 struct Asked {
     definition: String,
     solution: String,
-    workloads: BTreeMap<String, Value>,
+    /// By uuid.
+    workloads: Vec<String>,
     /// Why it is no task of the service.
     failed: Option<String>,
     /// The digest of the request.
     content: Digest,
+    /// The id under which the service keeps its newest run; none if it is no task of the service.
+    kept: Option<String>,
+}
+
+impl Asked {
+    /// About how many bytes it takes.
+    fn size(&self) -> usize {
+        let texts = [Some(&self.definition), Some(&self.solution), self.failed.as_ref(), self.kept.as_ref()];
+        256 + texts.into_iter().flatten().chain(&self.workloads).map(|text| text.len() + 24).sum::<usize>()
+    }
 }
 
 /// The routes for a dataset.
 pub(super) fn router(set: Arc<TraceSet>) -> Router<App> {
-    let bench = Bench { set, references: References::default(), asked: Mutex::default(), began: SystemTime::now() };
+    let bench = Bench { set, references: References::default(), asked: ByClient::default(), began: SystemTime::now() };
     Router::new()
         .route("/flashinfer-bench/definitions", get(definitions))
         .route("/flashinfer-bench/definitions/{name}", get(definition))
@@ -93,9 +105,8 @@ struct Tasks {
     timeout: f64,
 }
 
-fn kept_id(id: &str) -> String {
-    described::kept_id("fib", id)
-}
+/// The name of the interface in the ids of the service.
+const NAME: &str = "flashinfer";
 
 fn not_found(what: &str, name: &str) -> Failure {
     Failure::new(ErrorCode::NotFound, format!("there is no {what} `{name}`"))
@@ -118,11 +129,8 @@ impl Bench {
         let is_wanted = |uuid: &String| request.workload_uuids.as_ref().is_none_or(|wanted| wanted.contains(uuid));
         let chosen: Vec<&(String, Value)> = definition.workloads.iter().filter(|(uuid, _)| is_wanted(uuid)).collect();
         let id = request.task_id.unwrap_or_else(|| content.hex());
-        let key = (client.name().to_string(), id.clone());
         let name = solution.unique_name();
-        if let Some(known) = self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(&key)
-            && known.content != content
-        {
+        if self.asked.get(client, &id).is_some_and(|known| known.content != content) {
             let why = format!("the task `{id}` has another request: choose another id");
             return Err(Failure::new(ErrorCode::Conflict, why));
         }
@@ -132,45 +140,46 @@ impl Bench {
             true => Some("no workload of the definition was chosen".to_string()),
             false => solution.unusable(),
         };
-        let failed = match unfit {
-            Some(why) => Some(why),
+        let submitted = match unfit {
+            Some(why) => Err(why),
             None => {
                 let digest = Digest::of(format!("{text}{lines}").as_bytes());
-                let described =
-                    self.references.package(app, digest, move |service| service.definition(&text, &lines)).await;
-                let evaluation = match described {
+                let describe = move |service: &Service| service.definition(&text, &lines);
+                let evaluation = match self.references.package(app, client, digest, describe).await? {
                     Ok(Ok(reference)) if !reference.left_out.is_empty() => Err(reference.left_out.join("; ")),
-                    Ok(Ok(reference)) => {
-                        solution.evaluation(kept_id(&id), &reference, app.service.first_device().as_ref())
-                    }
+                    Ok(Ok(reference)) => solution.evaluation(&reference, app.service.first_device().as_ref()),
                     Ok(Err((_, message))) => Err(message),
                     Err(why) => Err(why),
                 };
                 match evaluation {
-                    Ok(evaluation) => {
-                        app.service.submit(client, evaluation).await?;
-                        None
-                    }
-                    Err(why) => Some(why),
+                    Ok(evaluation) => Ok(described::submit(app, client, (NAME, &id), evaluation).await?),
+                    Err(why) => Err(why),
                 }
             }
         };
-        let workloads = chosen.iter().map(|(uuid, line)| (uuid.clone(), line["workload"].clone())).collect();
+        let (kept, failed) = match submitted {
+            Ok(kept) => (Some(kept), None),
+            Err(why) => (None, Some(why)),
+        };
+        let workloads = chosen.iter().map(|(uuid, _)| uuid.clone()).collect();
         let definition = solution.definition.clone();
-        let asked = Asked { definition, solution: name.clone(), workloads, failed, content };
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).put(key, Arc::new(asked));
+        let asked = Asked { definition, solution: name.clone(), workloads, failed, content, kept };
+        let bytes = asked.size();
+        // What a task that has not ended was asked for is needed for its answer.
+        let has_not_ended = |one: &str| app.service.log(client, one).is_some();
+        self.asked.put(client, &id, Arc::new(asked), bytes, |asked| {
+            asked.kept.as_deref().is_some_and(has_not_ended)
+        });
         Ok(json!({ "task_id": id, "normalized_solution_name": name }))
     }
 
     /// A task, at its end or after so long.
     async fn task(&self, app: &App, client: &Client, id: &str, longest: Duration) -> Result<Value, Failure> {
-        let key = (client.name().to_string(), id.to_string());
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
-        let asked = asked.ok_or_else(|| not_found("task", id))?;
-        if let Some(why) = &asked.failed {
-            return Ok(answer(id, &asked, "failed", None, Some(why)));
-        }
-        let task = app.service.wait(client, &kept_id(id), longest).await?;
+        let asked = self.asked.get(client, id).ok_or_else(|| not_found("task", id))?;
+        let Some(kept) = &asked.kept else {
+            return Ok(answer(id, &asked, "failed", None, asked.failed.as_deref()));
+        };
+        let task = app.service.wait(client, kept, longest).await?;
         Ok(self.answered(id, &asked, &task))
     }
 
@@ -186,7 +195,11 @@ impl Bench {
             return answer(id, asked, status, None, why);
         };
         let names = (asked.definition.as_str(), asked.solution.as_str());
-        match traces(result, names, &asked.workloads, task.finished_at.as_deref()) {
+        let all = self.set.definitions.get(&asked.definition).into_iter().flat_map(|definition| &definition.workloads);
+        let chosen = all.filter(|(uuid, _)| asked.workloads.contains(uuid));
+        let workloads: BTreeMap<String, Value> =
+            chosen.map(|(uuid, line)| (uuid.clone(), line["workload"].clone())).collect();
+        match traces(result, names, &workloads, task.finished_at.as_deref()) {
             Ok(traces) => answer(id, asked, "completed", Some(traces), None),
             Err(why) => answer(id, asked, "failed", None, Some(&why)),
         }
@@ -207,18 +220,18 @@ async fn definitions(Extension(bench): Set, Caller(_): Caller) -> Response {
     json_of(StatusCode::OK, &bench.set.definitions.iter().map(one).collect::<Vec<Value>>())
 }
 
-async fn definition(Extension(bench): Set, Caller(_): Caller, Path(name): Path<String>) -> Result<Response, Failure> {
+async fn definition(Extension(bench): Set, Caller(_): Caller, Id(name): Id) -> Result<Response, Failure> {
     let found = bench.set.definitions.get(&name).ok_or_else(|| not_found("definition", &name))?;
     Ok(json_of(StatusCode::OK, &found.value))
 }
 
-async fn workloads(Extension(bench): Set, Caller(_): Caller, Path(name): Path<String>) -> Result<Response, Failure> {
+async fn workloads(Extension(bench): Set, Caller(_): Caller, Id(name): Id) -> Result<Response, Failure> {
     let found = bench.set.definitions.get(&name).ok_or_else(|| not_found("definition", &name))?;
     let all: Vec<&Value> = found.workloads.iter().map(|(_, line)| &line["workload"]).collect();
     Ok(json_of(StatusCode::OK, &all))
 }
 
-async fn workload(Extension(bench): Set, Caller(_): Caller, Path(uuid): Path<String>) -> Result<Response, Failure> {
+async fn workload(Extension(bench): Set, Caller(_): Caller, Id(uuid): Id) -> Result<Response, Failure> {
     let found = bench.set.workload(&uuid).ok_or_else(|| not_found("workload", &uuid))?;
     Ok(json_of(StatusCode::OK, found))
 }
@@ -230,7 +243,7 @@ async fn evaluate(
     request: Request,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let request: Evaluate = body::json(&parts.headers, body, &app.limits, &client).await?;
+    let (request, _values) = body::counted::<Evaluate>(&parts.headers, body, &app.limits, &client).await?;
     Ok(json_of(StatusCode::OK, &bench.submit(&app, &client, request).await?))
 }
 
@@ -238,7 +251,7 @@ async fn task(
     State(app): State<App>,
     Extension(bench): Set,
     Caller(client): Caller,
-    Path(id): Path<String>,
+    Id(id): Id,
     waiting: Result<Query<Waiting>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Response, Failure> {
     let wrong = |why: String| Failure::new(ErrorCode::BadRequest, why);
@@ -281,10 +294,10 @@ async fn health(State(app): State<App>, Extension(bench): Set) -> Response {
     let began = bench.began.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
     let worker = |device: &String| json!({ "device": device, "healthy": true });
     let workers: Vec<Value> = health.devices.iter().map(worker).collect();
-    let status = match (app.service.is_ready(), health.status.as_str()) {
-        (true, _) => "ok",
-        (false, "draining") => "draining",
-        (false, _) => "unavailable",
+    let status = match health.status {
+        HealthStatus::Ok => "ok",
+        HealthStatus::Draining => "draining",
+        HealthStatus::Storage => "unavailable",
     };
     let value = json!({
         "status": status, "instance_id": Digest::of(format!("{began}").as_bytes()).short(), "dataset_id": bench.set.id,

@@ -3,9 +3,12 @@
 //! | decision | because |
 //! |---|---|
 //! | a task is found by its id, and an id has one content | the same id with other code is a conflict, and never the old result |
+//! | a task whose result another run could change runs again when it is sent again | a fault of a moment must not stay under an id |
 //! | a reference is described once, whoever sends it, and no more than a few at once | it takes seconds and a process |
-//! | what cannot be evaluated, such as a reference that is none, has an answer and no task | nothing is lost with it: the request had its answer |
-//! | entries of a batch run in parallel, and one that is wrong fails alone | so do tasks of the service |
+//! | a client that may have no more tasks is refused before its sources are read | that takes a process, and others wait for it |
+//! | what cannot be evaluated, such as a module that cannot be a reference, has an answer and no task | nothing is lost with it: the request had its answer |
+//! | entries of a batch run in parallel, and one that is wrong fails by itself | so do tasks of the service |
+//! | an entry of a batch waits for its place in the queue | KernelGYM's client sends no entry again |
 
 mod answer;
 mod decoy;
@@ -14,7 +17,7 @@ mod request;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
@@ -24,9 +27,9 @@ use tokio::task::JoinSet;
 
 use self::answer::{GymAnswer, GymCode, GymStatus};
 use self::request::{GymBatch, GymRequest, WorkflowRequest, WrongField};
-use super::described::{self, Kept, References};
+use super::described::{self, ByClient, Kept, Processes, References};
 use super::failure::Failure;
-use super::{App, Caller, body, json_of};
+use super::{App, Caller, Id, body, json_of};
 use crate::api::ErrorCode;
 use crate::service::{Client, is_over};
 use kforge_foundation::base::Digest;
@@ -37,14 +40,28 @@ const MOST_IN_BATCH: usize = 100;
 /// The longest time that a request waits for its evaluation: the longest that one may take, and some time in the queue.
 const LONGEST: Duration = Duration::from_secs(2 * 3600);
 
+/// The bytes of what is kept about an id besides its answer's text.
+const ENTRY: usize = 512;
+
 /// What the interface keeps besides the service.
 #[derive(Default)]
 struct Gym {
     references: References,
-    /// Why sources are no Python; none for those that are. By digest.
+    /// What reads the sources of candidates.
+    readers: Processes,
+    /// Why sources are not Python; none for those that are. By digest.
     syntax: Mutex<Kept<Digest, Option<String>>>,
-    /// Answers about what was not evaluated, by client and id, with the digest of the request.
-    refused: Mutex<Kept<(String, String), (Digest, GymAnswer)>>,
+    /// What ids were used for.
+    asked: ByClient<Entry>,
+}
+
+/// What an id was used for.
+#[derive(Clone)]
+struct Entry {
+    /// The digest of the request.
+    content: Digest,
+    /// The answer about what was not evaluated; none for a task.
+    answer: Option<GymAnswer>,
 }
 
 /// The routes.
@@ -123,101 +140,145 @@ impl axum::extract::FromRequestParts<App> for GymCaller {
     }
 }
 
-/// The id under which the service keeps a task.
-fn kept_id(id: &str) -> String {
-    described::kept_id("gym", id)
+/// The name of the interface in the ids of the service.
+const NAME: &str = "gym";
+
+/// The newest run of a task.
+async fn newest(app: &App, client: &Client, id: &str) -> Result<Option<described::Run>, GymFailure> {
+    Ok(described::newest(app, client, NAME, id).await?)
+}
+
+/// The id in a path.
+struct GymId(String);
+
+impl axum::extract::FromRequestParts<App> for GymId {
+    type Rejection = GymFailure;
+
+    async fn from_request_parts(parts: &mut axum::http::request::Parts, app: &App) -> Result<Self, GymFailure> {
+        let Id(id) = Id::from_request_parts(parts, app).await?;
+        Ok(GymId(id))
+    }
 }
 
 /// What became of a request.
 enum Begun {
-    /// It is a task of that id.
-    Task(String),
+    /// It is a task: its id, and the one under which the service keeps it.
+    Task { id: String, kept: String },
     /// It cannot be evaluated.
     Answer(Box<GymAnswer>),
 }
 
 impl Gym {
-    /// Why a source is no Python. Where nothing can say it, its evaluation will.
-    async fn not_python(&self, app: &App, source: &str) -> Option<String> {
+    /// Why a source is not Python. Where nothing can say it, its evaluation will.
+    async fn not_python(&self, app: &App, client: &Client, source: &str) -> Result<Option<String>, Failure> {
         let digest = Digest::of(source.as_bytes());
         let known = self.syntax.lock().unwrap_or_else(PoisonError::into_inner).get(&digest);
         if let Some(known) = known {
-            return known;
+            return Ok(known);
         }
+        let _admitted = self.readers.admit(app, client)?;
         let text = source.to_string();
-        let found = self.references.blocking(app, move |service| service.not_python(&text)).await.ok()?;
-        self.syntax.lock().unwrap_or_else(PoisonError::into_inner).put(digest, found.clone());
-        found
+        let Ok(found) = self.readers.run(app, client, move |service| service.not_python(&text)).await else {
+            return Ok(None);
+        };
+        let bytes = found.as_ref().map_or(0, String::len);
+        self.syntax.lock().unwrap_or_else(PoisonError::into_inner).put(digest, found.clone(), bytes, |_| false);
+        Ok(found)
+    }
+
+    fn keep(&self, client: &Client, id: &str, entry: Entry) {
+        let text = entry.answer.as_ref().and_then(|answer| answer.error_message.as_ref()).map_or(0, String::len);
+        self.asked.put(client, id, entry, ENTRY + text, |_| false);
     }
 
     /// Submits a request. Its task is on disk when this returns.
     async fn begin(&self, app: &App, client: &Client, request: GymRequest) -> Result<Begun, GymFailure> {
-        let (id, key) = (request.task_id.clone(), (client.name().to_string(), request.task_id.clone()));
-        let content = request.content();
+        let (id, content) = (request.task_id.clone(), request.content());
+        let run = newest(app, client, &id).await?;
+        // What is left of a task that was forgotten says nothing.
+        let entry = self.asked.get(client, &id).filter(|entry| entry.answer.is_some() || run.is_some());
+        let is_same = entry.as_ref().map(|entry| entry.content == content);
         let conflict = || {
             let why = format!("the id `{id}` belongs to a task with another content: choose another id");
             Err(Failure::new(ErrorCode::Conflict, why).into())
         };
-        let known = self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
-        if known.is_some_and(|(refused, _)| refused != content) {
-            return conflict();
+        let task = |kept: &str| Ok(Begun::Task { id: id.clone(), kept: kept.into() });
+        match (is_same, &run) {
+            (Some(false), _) => return conflict(),
+            (Some(true), Some(run)) if !run.can_change() => return task(&run.id),
+            _ => {}
         }
-        let is_task = match app.service.task(client, &kept_id(&id)).await {
-            Ok(_) => true,
-            Err(crate::service::Refusal::NoTask(_)) => false,
-            Err(other) => return Err(other.into()),
-        };
-        let refused = |status, code, message| {
-            if is_task {
-                // What was evaluated under this id was another candidate: this one is never evaluated.
-                return conflict();
+        let refused = |status, code, message| match (&run, is_same) {
+            // What was evaluated under this id was this candidate, when it could be.
+            (Some(run), Some(true)) => task(&run.id),
+            // It was another one: this one is never evaluated.
+            (Some(_), _) => conflict(),
+            (None, _) => {
+                let answer = GymAnswer::not_evaluated(&id, status, code, message);
+                self.keep(client, &id, Entry { content, answer: Some(answer.clone()) });
+                Ok(Begun::Answer(Box::new(answer)))
             }
-            let answer = GymAnswer::not_evaluated(&id, status, code, message);
-            let kept = (content, answer.clone());
-            self.refused.lock().unwrap_or_else(PoisonError::into_inner).put(key.clone(), kept);
-            Ok(Begun::Answer(Box::new(answer)))
         };
-        let text = request.reference_code.clone().unwrap_or_default();
+        let text = request.reference();
         let digest = Digest::of(text.as_bytes());
-        let reference = match self.references.package(app, digest, move |service| service.reference(&text)).await {
+        let described = self.references.package(app, client, digest, move |service| service.reference(&text)).await?;
+        let reference = match described {
             Ok(Ok(reference)) => reference,
             Ok(Err((kind, message))) => {
                 let message = format!("the reference: {message}");
                 return refused(GymStatus::Completed, GymCode::of_reference(&kind), message);
             }
+            // Nothing says whether the candidate is the one that was evaluated under this id before a restart.
+            Err(why) if run.is_some() && is_same.is_none() => {
+                let mut failure = Failure::new(ErrorCode::QueueFull, why);
+                failure.0.retry_after_s = Some(30);
+                return Err(failure.into());
+            }
             Err(why) => return refused(GymStatus::Failed, GymCode::ResourceError, why),
         };
-        let not_python = self.not_python(app, &request.kernel_code).await;
-        if let Some(message) = not_python {
+        if let Some(message) = self.not_python(app, client, &request.kernel_code).await? {
             return refused(GymStatus::Completed, GymCode::SyntaxError, message);
         }
         let is_decoy = decoy::is_decoy(&request.kernel_code, request.backend);
         let device = app.service.first_device();
-        let evaluation = request.evaluation(kept_id(&id), &reference, is_decoy, device.as_ref());
-        app.service.submit(client, evaluation).await?;
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-        Ok(Begun::Task(id))
+        let evaluation = request.evaluation(&reference, is_decoy, device.as_ref());
+        let kept = described::submit(app, client, (NAME, &id), evaluation).await?;
+        self.keep(client, &id, Entry { content, answer: None });
+        Ok(Begun::Task { id, kept })
     }
 
     /// The answer to a request, once there is one.
-    async fn evaluated(&self, app: &App, client: &Client, value: Value) -> Result<GymAnswer, GymFailure> {
-        let request = GymRequest::of(value).map_err(GymFailure::Wrong)?;
+    async fn evaluated(&self, app: &App, client: &Client, request: GymRequest) -> Result<GymAnswer, GymFailure> {
         match self.begin(app, client, request).await? {
             Begun::Answer(answer) => Ok(*answer),
-            Begun::Task(id) => Ok(GymAnswer::of(&id, &app.service.wait(client, &kept_id(&id), LONGEST).await?)),
+            Begun::Task { id, kept } => Ok(GymAnswer::of(&id, &app.service.wait(client, &kept, LONGEST).await?)),
+        }
+    }
+
+    /// The answer to an entry of a batch. It waits for its place in the queue.
+    async fn entry(&self, app: &App, client: &Client, value: Value) -> Result<GymAnswer, GymFailure> {
+        let request = GymRequest::of(value).map_err(GymFailure::Wrong)?;
+        let until = tokio::time::Instant::now() + LONGEST;
+        loop {
+            let failure = match self.evaluated(app, client, request.clone()).await {
+                Err(GymFailure::Refused(failure)) => failure,
+                ended => return ended,
+            };
+            let is_full = matches!(failure.0.code, ErrorCode::QueueFull | ErrorCode::ClientLimit);
+            let pause = Duration::from_secs(failure.0.retry_after_s.unwrap_or(1));
+            if !is_full || *app.service.closing().borrow() || tokio::time::Instant::now() + pause > until {
+                return Err(failure.into());
+            }
+            tokio::time::sleep(pause).await;
         }
     }
 
     /// The answer about an id, as it is now.
     async fn found(&self, app: &App, client: &Client, id: &str) -> Result<GymAnswer, GymFailure> {
-        match app.service.task(client, &kept_id(id)).await {
-            Ok(task) => return Ok(GymAnswer::of(id, &task)),
-            Err(crate::service::Refusal::NoTask(_)) => {}
-            Err(other) => return Err(other.into()),
+        if let Some(run) = newest(app, client, id).await? {
+            return Ok(GymAnswer::of(id, &run.task));
         }
-        let key = (client.name().to_string(), id.to_string());
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).get(&key);
-        let answer = refused.map(|(_, answer)| answer);
+        let answer = self.asked.get(client, id).and_then(|entry| entry.answer);
         answer.ok_or_else(|| Failure::new(ErrorCode::NotFound, format!("there is no task `{id}`")).into())
     }
 }
@@ -237,8 +298,8 @@ async fn evaluate(
     GymCaller(client): GymCaller,
     request: Request,
 ) -> Result<Response, GymFailure> {
-    let value = read(&app, &client, request).await?;
-    Ok(json_of(StatusCode::OK, &gym.evaluated(&app, &client, value).await?))
+    let request = GymRequest::of(read(&app, &client, request).await?).map_err(GymFailure::Wrong)?;
+    Ok(json_of(StatusCode::OK, &gym.evaluated(&app, &client, request).await?))
 }
 
 async fn batch(
@@ -258,7 +319,7 @@ async fn batch(
         let (app, gym, client) = (app.clone(), gym.clone(), client.clone());
         running.spawn(async move {
             let id = value.get("task_id").and_then(Value::as_str).unwrap_or_default().to_string();
-            let answer = gym.evaluated(&app, &client, value).await.unwrap_or_else(|failure| {
+            let answer = gym.entry(&app, &client, value).await.unwrap_or_else(|failure| {
                 let (code, message) = failure.parts();
                 GymAnswer::not_evaluated(&id, GymStatus::Failed, code, message)
             });
@@ -304,7 +365,7 @@ async fn submit(
         Begun::Answer(answer) => {
             json!({ "task_id": answer.task_id, "status": answer.status, "workflow": "kernelbench" })
         }
-        Begun::Task(id) => {
+        Begun::Task { id, .. } => {
             let answer = gym.found(&app, &client, &id).await?;
             json!({ "task_id": id, "status": answer.status, "workflow": "kernelbench" })
         }
@@ -316,7 +377,7 @@ async fn status(
     State(app): State<App>,
     Extension(gym): Extension<Arc<Gym>>,
     GymCaller(client): GymCaller,
-    Path(id): Path<String>,
+    GymId(id): GymId,
 ) -> Result<Response, GymFailure> {
     let answer = gym.found(&app, &client, &id).await?;
     let GymAnswer { task_id, status, error_message, error_code, .. } = &answer;
@@ -329,7 +390,7 @@ async fn results(
     State(app): State<App>,
     Extension(gym): Extension<Arc<Gym>>,
     GymCaller(client): GymCaller,
-    Path(id): Path<String>,
+    GymId(id): GymId,
 ) -> Result<Response, GymFailure> {
     let answer = gym.found(&app, &client, &id).await?;
     let is_there = !matches!(answer.status, GymStatus::Pending | GymStatus::Processing);
@@ -340,17 +401,15 @@ async fn cancel(
     State(app): State<App>,
     Extension(gym): Extension<Arc<Gym>>,
     GymCaller(client): GymCaller,
-    Path(id): Path<String>,
+    GymId(id): GymId,
 ) -> Result<Response, GymFailure> {
-    gym.found(&app, &client, &id).await?;
-    let is_task = match app.service.cancel(&client, &kept_id(&id)).await {
-        Ok(task) => is_over(task.status),
+    let has_ended = match newest(&app, &client, &id).await? {
+        Some(run) => is_over(app.service.cancel(&client, &run.id).await?.status),
         // It was refused, so nothing waits.
-        Err(crate::service::Refusal::NoTask(_)) => true,
-        Err(other) => return Err(other.into()),
+        None => true,
     };
     let answer = gym.found(&app, &client, &id).await?;
-    Ok(json_of(StatusCode::OK, &json!({ "task_id": id, "status": answer.status, "ended": is_task })))
+    Ok(json_of(StatusCode::OK, &json!({ "task_id": id, "status": answer.status, "ended": has_ended })))
 }
 
 async fn health(State(app): State<App>) -> Response {

@@ -13,6 +13,7 @@ mod kernelgym;
 mod openapi;
 mod own;
 mod pages;
+mod places;
 mod routes;
 mod server;
 mod slime;
@@ -50,6 +51,8 @@ pub(crate) struct App {
     service: Arc<Service>,
     auth: Arc<Auth>,
     limits: body::Limits,
+    /// The requests that each client may have under way.
+    under_way: Arc<places::Places>,
     document: Arc<serde_json::Value>,
     traffic: Arc<Traffic>,
     /// The dataset of the interface of `flashinfer-bench serve`.
@@ -106,10 +109,12 @@ fn router(app: App) -> Router {
     let traces = app.traces.clone().map(flashinfer_bench::router).unwrap_or_default();
     Router::new()
         .merge(own::router())
-        .merge(pages::router())
         .merge(kernelgym::router())
         .merge(slime::router())
         .merge(traces)
+        .layer(from_fn_with_state(app.clone(), places::within_share))
+        // Whether the server is there is answered always.
+        .merge(pages::router())
         .fallback(async || Failure::new(ErrorCode::NotFound, "there is no such route: `/openapi.json` lists them"))
         .method_not_allowed_fallback(async || {
             Failure::new(ErrorCode::MethodNotAllowed, "the route has no such method: `/openapi.json` lists them")

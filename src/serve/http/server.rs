@@ -14,6 +14,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use super::places::Places;
 use super::auth::{Auth, Tokens, TokensError};
 use super::stalled::Stalled;
 use super::{App, TraceSet, TraceSetError, Traffic, body, openapi, router};
@@ -55,7 +56,7 @@ fn room_for(wanted: usize) -> usize {
     if limit.current.is_some_and(|current| current < needed) {
         let raised = Rlimit { current: Some(limit.maximum.map_or(needed, |most| most.min(needed))), ..limit };
         // What the system refuses stays as it is.
-        drop(setrlimit(Resource::Nofile, raised));
+        let _ = setrlimit(Resource::Nofile, raised);
     }
     places(getrlimit(Resource::Nofile).current, wanted)
 }
@@ -147,7 +148,10 @@ impl Server {
     /// The system gives no threads.
     pub fn run(self, service: &Arc<Service>, ends: &Arc<AtomicBool>) -> Result<(), ListenError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ListenError::Runtime)?;
+        let most = room_for(self.config.most_connections);
         let app = App {
+            // Others have as many left.
+            under_way: Arc::new(Places::new(most.div_ceil(2))),
             service: service.clone(),
             auth: Arc::new(self.auth),
             limits: body::Limits::new(self.config.most_body, self.config.body_time),
@@ -161,7 +165,7 @@ impl Server {
             let drained = drained(service.clone(), ends.clone(), self.config.drain);
             tokio::pin!(drained);
             tokio::select! {
-                () = accept(&listener, app, room_for(self.config.most_connections), &graceful) => {}
+                () = accept(&listener, app, most, &graceful) => {}
                 () = &mut drained => {}
             }
             drop(listener);

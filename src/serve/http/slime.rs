@@ -15,13 +15,13 @@ use axum::routing::post;
 use kforge_numerics::measure::score::{Form, Scored, score};
 use kforge_numerics::measure::stats::geometric_mean;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use super::failure::Failure;
 use super::{App, Caller, body, json_of};
 use crate::api::{
     Candidate, Cause, ErrorCode, EvaluationRequest, EvaluationResult, KernelResult, Measure, PackageCandidate,
-    VariantResult, VerdictWord,
+    Table, VariantResult, VerdictWord,
 };
 use crate::service::Client;
 
@@ -37,7 +37,8 @@ pub(super) fn router() -> Router<App> {
 #[derive(Debug, Deserialize)]
 struct SlimeRequest {
     response: String,
-    label: Value,
+    /// As it was sent, because the order of keys counts.
+    label: Box<RawValue>,
 }
 
 /// A task.
@@ -46,7 +47,7 @@ struct SlimeRequest {
 struct Label {
     /// A candidate of an operator without its source.
     #[serde(default)]
-    candidate: Option<Map<String, Value>>,
+    candidate: Option<Table>,
     /// A package, and the file in it that the source becomes.
     #[serde(default)]
     package: Option<PackageCandidate>,
@@ -82,10 +83,10 @@ struct Scores {
 
 impl Label {
     /// A label as JSON, or as text with JSON.
-    fn of(label: Value) -> Result<Label, Failure> {
-        let found = match label {
-            Value::String(text) => serde_json::from_str(&text),
-            other => serde_json::from_value(other),
+    fn of(label: &str) -> Result<Label, Failure> {
+        let found = match serde_json::from_str::<String>(label) {
+            Ok(text) => serde_json::from_str(&text),
+            Err(_) => serde_json::from_str(label),
         };
         found.map_err(|error| Failure::new(ErrorCode::BadRequest, format!("the label is not a task: {error}")))
     }
@@ -96,8 +97,10 @@ impl Label {
         let candidate = match (&self.candidate, &self.package, &self.file) {
             (Some(candidate), None, None) => {
                 let mut candidate = candidate.clone();
-                candidate.insert("source".into(), source.into());
-                let candidate = serde_json::from_value(candidate.into()).map_err(|error| wrong(&error.to_string()))?;
+                candidate.set("source", source);
+                // By text, which keeps the order of keys.
+                let candidate = serde_json::to_string(&candidate).and_then(|text| serde_json::from_str(&text));
+                let candidate = candidate.map_err(|error| wrong(&error.to_string()))?;
                 Candidate::Operator(candidate)
             }
             (None, Some(package), Some(file)) => {
@@ -200,9 +203,10 @@ fn source_of(reply: &str) -> String {
 
 async fn scored(app: &App, client: &Client, request: Request) -> Result<Scores, Failure> {
     let (parts, body) = request.into_parts();
-    let request: SlimeRequest = body::json(&parts.headers, body, &app.limits, &client).await?;
-    let label = Label::of(request.label)?;
+    let (request, values) = body::counted::<SlimeRequest>(&parts.headers, body, &app.limits, client).await?;
+    let label = Label::of(request.label.get())?;
     let task = app.service.submit(client, label.evaluation(&source_of(&request.response))?).await?;
+    drop(values);
     let task = app.service.wait(client, &task.id, PATIENCE).await?;
     match &task.result {
         Some(result) => label.scores(result),
@@ -226,7 +230,7 @@ async fn scores(State(app): State<App>, Caller(client): Caller, request: Request
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn the_source_is_the_last_block_of_a_reply() {
@@ -237,7 +241,8 @@ mod tests {
 
     #[test]
     fn the_reward_is_that_of_the_speed_up_and_unknown_is_between_bounds() {
-        let label = Label::of(json!({ "candidate": {}, "baseline_ns": { "big": 30.0 } }).to_string().into()).unwrap();
+        let text = json!({ "candidate": {}, "baseline_ns": { "big": 30.0 } }).to_string();
+        let label = Label::of(&Value::from(text).to_string()).unwrap();
         let result = |verdict: &str, ns: Option<f64>| -> EvaluationResult {
             let shape = json!({ "shape": "big", "verdict": verdict, "emulated": false, "confirmed": false, "time": { "cold_ns": ns } });
             let variant = json!({ "variant": "", "verdict": verdict, "shapes": [shape] });
@@ -256,27 +261,28 @@ mod tests {
         assert_eq!(scores("fail", Some(1.0)), (0.0, true), "a wrong kernel is not fast");
         assert_eq!(scores("pass", None), (0.0, false));
         assert_eq!(scores("unknown", None), (0.0, false));
-        let plain = Label::of(json!({ "candidate": {} })).unwrap();
+        let plain = Label::of(&json!({ "candidate": {} }).to_string()).unwrap();
         let of = |verdict| plain.scores(&result(verdict, None)).ok().map(|found| (found.score, found.known));
         assert_eq!((of("pass"), of("fail"), of("unknown")), (Some((1.0, true)), Some((0.0, true)), Some((0.0, false))));
         let two = json!({ "candidate": {}, "baseline_ns": { "big": 30.0, "other": 1.0 } });
-        let untimed = Label::of(two).unwrap().scores(&result("pass", Some(10.0))).ok().unwrap();
+        let untimed = Label::of(&two.to_string()).unwrap().scores(&result("pass", Some(10.0))).ok().unwrap();
         assert_eq!((untimed.speedup, untimed.known), (None, false), "a shape without a time is not left out");
         let mut several = result("pass", Some(10.0));
         several.kernels.push(KernelResult { kernel: "other".into(), ..several.kernels[0].clone() });
         assert!(label.scores(&several).is_err(), "the time could be that of another kernel");
         let named = json!({ "candidate": {}, "baseline_ns": { "big": 30.0 }, "kernel": "k" });
-        assert_eq!(Label::of(named).unwrap().scores(&several).ok().unwrap().speedup, Some(3.0));
+        let speedup = Label::of(&named.to_string()).unwrap().scores(&several).ok().unwrap().speedup.unwrap();
+        assert!((speedup - 3.0).abs() < 1e-9, "{speedup}");
         let fault = EvaluationResult { cause: Some(Cause::Unavailable), ..result("unknown", None) };
         assert_eq!(plain.scores(&fault).err().map(|failure| failure.0.code), Some(ErrorCode::QueueFull));
     }
 
     #[test]
     fn a_label_is_a_task() {
-        assert!(Label::of("no JSON".into()).is_err() && Label::of(json!({ "canditate": {} })).is_err());
-        assert!(Label::of(json!({})).unwrap().evaluation("s").is_err());
+        assert!(Label::of("no JSON").is_err() && Label::of(&json!({ "canditate": {} }).to_string()).is_err());
+        assert!(Label::of("{}").unwrap().evaluation("s").is_err());
         let package = json!({ "package": { "manifest": "m", "files": { "a": "1" } }, "file": "k.cu" });
-        let request = Label::of(package).unwrap().evaluation("s").unwrap();
+        let request = Label::of(&package.to_string()).unwrap().evaluation("s").unwrap();
         let Candidate::Package(package) = request.candidate else { panic!() };
         assert_eq!(package.files["k.cu"], "s");
     }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use super::Service;
+use super::{Client, Refusal, Service};
 use kforge_ops::Error;
 use kforge_ops::import::ImportError;
-use kforge_ops::import::tasks::{ImportedTasks, TaskOutcome, TasksRequest, kernelbench};
+use kforge_ops::import::tasks::{ImportedTasks, TaskOutcome, TasksRequest, kernelbench, not_python};
 use kforge_ops::import::traces::flashinfer_trace;
 use kforge_project::source::import::tasks::{FindingKind, ImportedTask};
 use kforge_project::workspace::find::MANIFEST;
@@ -32,10 +33,10 @@ pub struct ReferencePackage {
     pub left_out: Vec<String>,
 }
 
-/// Why a reference cannot be described, or a source cannot be read.
+/// Why a reference cannot be described.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoReference {
-    /// The module is none that can be a reference. The word is that of the import: `syntax`, `import`, `form`, `random`.
+    /// The module cannot be a reference. The word is that of the import: `syntax`, `import`, `form`, `random`.
     Refused {
         /// The word.
         kind: String,
@@ -50,7 +51,7 @@ impl Service {
     /// Describes a module with `Model`, `get_inputs` and `get_init_inputs`. Takes seconds.
     ///
     /// # Errors
-    /// It is none, or the server has no PyTorch.
+    /// The module cannot be a reference, or the server has no PyTorch.
     pub fn reference(&self, text: &str) -> Result<ReferencePackage, NoReference> {
         let torch = self.torch()?;
         let imported = self.imported(text, torch.release.as_deref())?;
@@ -97,12 +98,21 @@ impl Service {
         Ok(ReferencePackage { manifest: task.text, operator: task.operator, files, left_out })
     }
 
-    /// Why a source is no Python; none if it is, or if nothing can say it.
+    /// Why a source is not Python; none if it is, or if nothing can say it. It is only parsed.
     pub fn not_python(&self, text: &str) -> Option<String> {
-        match self.imported(text, None) {
-            Err(NoReference::Refused { kind, message }) if kind == "syntax" => Some(message),
-            _ => None,
+        let found = not_python(&self.session.again(), text).ok().flatten();
+        found.map(|refusal| refusal.to_string())
+    }
+
+    /// Whether a client may have another task.
+    ///
+    /// # Errors
+    /// The queue is full, the client has as many tasks as it may have, or the server is about to end.
+    pub fn admits(&self, client: &Client) -> Result<(), Refusal> {
+        if self.draining.load(Ordering::SeqCst) {
+            return Err(Refusal::Draining);
         }
+        self.within_limits(&self.lock().state, &client.0, 0)
     }
 
     /// The architecture and the product of the first device; none without devices.

@@ -65,7 +65,7 @@ impl TraceSet {
             let name = named(&path, &value, "name")?;
             all += &text;
             if definitions.insert(name.clone(), DefinitionFile { text, value, workloads: vec![] }).is_some() {
-                return Err(TraceSetError::Malformed { path, why: format!("another file defines `{name}`, too") });
+                return Err(TraceSetError::Malformed { path, why: format!("another file defines `{name}` as well") });
             }
         }
         if definitions.is_empty() {

@@ -5,12 +5,12 @@
 //! | `PASSED` | pass. `performance` is `null` where nothing was timed, as on a server without a GPU |
 //! | `COMPILE_ERROR` | a source that does not compile |
 //! | `INCORRECT_SHAPE`, `INCORRECT_DTYPE`, `INCORRECT_NUMERICAL` | an output of another shape or type; wrong values |
-//! | `TIMEOUT` | a call that makes no progress, or an evaluation that did not end in time |
+//! | `TIMEOUT` | a call of the solution that makes no progress, or an evaluation that did not end in time |
 //! | `RUNTIME_ERROR` | any other failure, such as an exception |
 //!
 //! What is unknown is no status of a trace: the task has failed, with the reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -74,20 +74,23 @@ impl Solution {
                 "the solution gets its outputs (`destination_passing_style`): expected one that returns them".into(),
             );
         }
+        let mut paths = BTreeSet::new();
+        if let Some(twice) = self.sources.iter().find(|source| !paths.insert(&source.path)) {
+            return Some(format!("two sources have the path `{}`", twice.path));
+        }
         self.spec.entry_point.split_once("::").is_none().then(|| "`entry_point` is not `FILE::FUNCTION`".into())
     }
 
     /// The evaluation of the solution beside a reference, on a device with this architecture and product.
     pub(super) fn evaluation(
         &self,
-        id: String,
         reference: &ReferencePackage,
         device: Option<&(String, String)>,
     ) -> Result<EvaluationRequest, String> {
         if let Some(why) = self.unusable() {
             return Err(why);
         }
-        let text = |text: &str| Value::from(text).to_string();
+        let text = |text: &str| toml::Value::from(text).to_string();
         let name = self.unique_name();
         let mut manifest = reference.manifest.clone();
         let target = if device.is_some() { "device" } else { "cpu" };
@@ -109,7 +112,7 @@ impl Solution {
         }
         files.extend(self.sources.iter().map(|source| (format!("{name}/{}", source.path), source.content.clone())));
         Ok(EvaluationRequest {
-            id: Some(id),
+            id: None,
             candidate: Candidate::Package(PackageCandidate { manifest, files, kernels: vec![] }),
             target: None,
             device: None,
@@ -142,6 +145,8 @@ pub(super) fn traces(
             "correctness": correctness, "performance": performance,
         })
     };
+    // A cause is that of all kernels, also of the reference.
+    let has_failed = kernel.is_none_or(|kernel| kernel.verdict == VerdictWord::Fail);
     let shapes: Vec<&ShapeResult> =
         kernel.into_iter().flat_map(|kernel| &kernel.variants).flat_map(|variant| &variant.shapes).collect();
     let mut out = vec![];
@@ -161,10 +166,13 @@ pub(super) fn traces(
                     evaluation(found.map_or("RUNTIME_ERROR", |shape| status_of(shape)), log, Value::Null, Value::Null),
                 )
             }
-            (None, Some(Cause::NotCompiled)) => {
+            (None, Some(Cause::NotCompiled)) if has_failed => {
                 trace(uuid, workload, evaluation("COMPILE_ERROR", Some(reason()), Value::Null, Value::Null))
             }
-            (_, Some(Cause::TimedOut | Cause::NoProgress)) => {
+            (None, Some(Cause::NoProgress)) if has_failed => {
+                trace(uuid, workload, evaluation("TIMEOUT", Some(reason()), Value::Null, Value::Null))
+            }
+            (_, Some(Cause::TimedOut)) => {
                 trace(uuid, workload, evaluation("TIMEOUT", Some(reason()), Value::Null, Value::Null))
             }
             (Some(VerdictWord::Unknown) | None, _) => return Err(reason()),
@@ -225,12 +233,15 @@ mod tests {
                 && name != solution("triton", false).unique_name()
         );
         let device = ("sm_90".to_string(), "NVIDIA H200".to_string());
-        let request = python.evaluation("i".into(), &reference, Some(&device)).unwrap();
+        let request = python.evaluation(&reference, Some(&device)).unwrap();
         let Candidate::Package(package) = request.candidate else { panic!() };
         assert!(package.manifest.contains(&format!("source = \"{name}/pkg/main.py::kernel\"")), "{}", package.manifest);
         assert!(package.manifest.contains("[kernel.reference]") && package.files.contains_key("reference/ref.py"));
-        assert!(solution("cuda", false).evaluation("i".into(), &reference, None).unwrap_err().contains("cuda"));
-        assert!(solution("python", true).evaluation("i".into(), &reference, None).unwrap_err().contains("destination"));
+        assert!(solution("cuda", false).evaluation(&reference, None).unwrap_err().contains("cuda"));
+        let mut twice = solution("python", false);
+        twice.sources.push(twice.sources[0].clone());
+        assert!(twice.unusable().unwrap().contains("two sources have the path `pkg/main.py`"));
+        assert!(solution("python", true).evaluation(&reference, None).unwrap_err().contains("destination"));
     }
 
     #[test]
@@ -267,6 +278,8 @@ mod tests {
         assert_eq!(status(&wrong), ["INCORRECT_NUMERICAL", "INCORRECT_SHAPE"]);
         assert_eq!(status(&of(Some("not-compiled"), json!([])).unwrap()), ["COMPILE_ERROR", "COMPILE_ERROR"]);
         assert_eq!(status(&of(Some("timed-out"), json!([])).unwrap()), ["TIMEOUT", "TIMEOUT"]);
+        let unknown = json!([shape("a", "unknown", None), shape("b", "unknown", None)]);
+        assert!(of(Some("no-progress"), unknown).is_err(), "it is the reference that makes no progress");
         assert_eq!(of(Some("undecided"), json!([shape("a", "unknown", None)])), Err("all of it".into()));
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::request::{CANDIDATE, DECOY, REFERENCE};
-use crate::api::{Cause, ErrorCode, EvaluationResult, KernelResult, Task, TaskStatus, VerdictWord};
+use crate::api::{Cause, ErrorCode, EvaluationResult, KernelResult, MessageSeverity, Task, TaskStatus, VerdictWord};
 use kforge_numerics::measure::own_share::{OwnShare, Whose};
 use kforge_types::record::FindingKind;
 
@@ -186,7 +186,7 @@ impl GymAnswer {
             profiled(own, metadata);
         }
         if self.error_code.is_some() {
-            self.error_message = Some(told(result, kernel));
+            self.error_message = Some(failure_text(result, kernel));
         }
     }
 }
@@ -213,36 +213,46 @@ fn call_ms(kernel: &KernelResult) -> Option<f64> {
     kernel.calls.iter().find_map(|calls| calls.call_ns).map(|ns| ns / 1e6)
 }
 
-/// Status and code of a result.
+/// Status and code of a result. What the candidate itself was found to do decides first: the cause is that of all kernels, also of the reference.
 fn standing(result: &EvaluationResult) -> (GymStatus, Option<GymCode>) {
     let kernel = candidate(result);
-    match (kernel.map_or(result.verdict, |kernel| kernel.verdict), result.cause) {
+    let verdict = kernel.map_or(result.verdict, |kernel| kernel.verdict);
+    if let (VerdictWord::Fail, Some(code)) = (verdict, found(kernel)) {
+        return (GymStatus::Completed, Some(code));
+    }
+    match (verdict, result.cause) {
         (VerdictWord::Pass, _) => (GymStatus::Completed, None),
-        (_, Some(Cause::NotCompiled)) => (GymStatus::Completed, Some(GymCode::CompilationError)),
-        (_, Some(Cause::NoProgress)) => (GymStatus::Completed, Some(GymCode::TimeoutError)),
-        (VerdictWord::Fail, _) => (GymStatus::Completed, Some(wrong(kernel))),
-        (_, Some(Cause::TimedOut)) => (GymStatus::Timeout, Some(GymCode::TimeoutError)),
-        (_, Some(Cause::NotAccepted)) => (GymStatus::Completed, Some(GymCode::ValidationError)),
-        (_, Some(Cause::Unavailable)) => (GymStatus::Failed, Some(GymCode::ResourceError)),
-        (_, Some(Cause::Internal)) => (GymStatus::Failed, Some(GymCode::SystemError)),
-        (_, Some(Cause::Undecided | Cause::Wrong) | None) => (GymStatus::Failed, Some(GymCode::UnknownError)),
+        (VerdictWord::Fail, Some(Cause::NotCompiled)) => (GymStatus::Completed, Some(GymCode::CompilationError)),
+        (VerdictWord::Fail, Some(Cause::NoProgress)) => (GymStatus::Completed, Some(GymCode::TimeoutError)),
+        (VerdictWord::Fail, _) => (GymStatus::Completed, Some(GymCode::CorrectnessError)),
+        (VerdictWord::Unknown, Some(Cause::TimedOut)) => (GymStatus::Timeout, Some(GymCode::TimeoutError)),
+        (VerdictWord::Unknown, Some(Cause::NotAccepted)) => (GymStatus::Completed, Some(GymCode::ValidationError)),
+        (VerdictWord::Unknown, Some(Cause::Unavailable)) => (GymStatus::Failed, Some(GymCode::ResourceError)),
+        (VerdictWord::Unknown, Some(Cause::Internal)) => (GymStatus::Failed, Some(GymCode::SystemError)),
+        (VerdictWord::Unknown, _) => (GymStatus::Failed, Some(GymCode::UnknownError)),
     }
 }
 
-/// The code of a wrong candidate: whether it ran to its end.
-fn wrong(kernel: Option<&KernelResult>) -> GymCode {
+/// The code of what a candidate was found to do; none without findings.
+fn found(kernel: Option<&KernelResult>) -> Option<GymCode> {
     let shapes = kernel.into_iter().flat_map(|kernel| &kernel.variants).flat_map(|variant| &variant.shapes);
-    let mut kinds = shapes.filter_map(|shape| shape.finding.as_ref()?.kind);
-    let did_not_run = |kind: FindingKind| kind.not_run().is_some() || kind == FindingKind::Forbidden;
-    if kinds.any(did_not_run) { GymCode::RuntimeError } else { GymCode::CorrectnessError }
+    let kinds: Vec<Option<FindingKind>> =
+        shapes.filter_map(|shape| shape.finding.as_ref()).map(|finding| finding.kind).collect();
+    let did_not_run = |kind: &FindingKind| kind.not_run().is_some() || *kind == FindingKind::Forbidden;
+    match kinds.first()? {
+        _ if kinds.contains(&Some(FindingKind::NoProgress)) => Some(GymCode::TimeoutError),
+        _ if kinds.iter().flatten().any(did_not_run) => Some(GymCode::RuntimeError),
+        _ => Some(GymCode::CorrectnessError),
+    }
 }
 
 /// What is wrong: the reason, the explanation, and what else was said of it.
-fn told(result: &EvaluationResult, kernel: Option<&KernelResult>) -> String {
+fn failure_text(result: &EvaluationResult, kernel: Option<&KernelResult>) -> String {
     let shapes = kernel.into_iter().flat_map(|kernel| &kernel.variants).flat_map(|variant| &variant.shapes);
     let explanations = shapes.filter_map(|shape| Some(shape.finding.as_ref()?.explanation.as_str()));
     let own = kernel.and_then(|kernel| kernel.reason.as_deref());
-    let errors = result.messages.iter().filter(|message| message.severity == "error");
+    let is_own = |of: &Option<String>| of.as_deref().is_none_or(|name| name != REFERENCE);
+    let errors = result.messages.iter().filter(|message| message.severity == MessageSeverity::Error && is_own(&message.kernel));
     let all = own.or(result.reason.as_deref()).into_iter().chain(explanations);
     let mut lines: Vec<&str> = vec![];
     for text in all.chain(errors.map(|message| message.message.as_str())) {
@@ -363,6 +373,16 @@ mod tests {
             );
             assert_eq!((answer.correctness, answer.speedup), (false, 0.0));
         }
+        // The cause is that of all kernels, and the reference has no part in the verdict of the candidate.
+        let mut wrong = kernel(CANDIDATE, "fail", None);
+        let finding = json!({ "explanation": "wrong at [0]" });
+        wrong["variants"] = json!([{ "variant": "", "verdict": "fail", "shapes": [{ "shape": "own", "verdict": "fail", "finding": finding, "emulated": true, "confirmed": false }] }]);
+        let stuck = [wrong, kernel(REFERENCE, "fail", None)];
+        let answer = GymAnswer::of("a", &task(result("fail", Some("no-progress"), &stuck)));
+        assert_eq!((answer.status, answer.error_code), (GymStatus::Completed, Some(GymCode::CorrectnessError)));
+        let stuck = [kernel(CANDIDATE, "unknown", None), kernel(REFERENCE, "fail", None)];
+        let answer = GymAnswer::of("a", &task(result("fail", Some("no-progress"), &stuck)));
+        assert_eq!((answer.status, answer.error_code), (GymStatus::Failed, Some(GymCode::UnknownError)));
         for (kind, code) in [
             ("syntax", GymCode::SyntaxError),
             ("import", GymCode::ImportError),

@@ -5,9 +5,10 @@
 //! | `reference_code`, `kernel_code`, `entry_point` | a package: the operator of the reference, and the candidate as a kernel in PyTorch |
 //! | `num_correct_trials`, `num_perf_trials`, `num_warmup` | checked and not used: kforge's own trials are more, and its timing states how many calls it took |
 //! | `measure_performance`, `run_performance` | without them, only verification |
-//! | `uuid`, `use_reference_cache`, `force_refresh` | not used: results are found by content, so no result is ever old |
+//! | `uuid`, `use_reference_cache`, `force_refresh` | not used: results are found by content, so none is that of another source. What another run could change runs again |
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::api::{Candidate, EvaluationRequest, Measure, PackageCandidate, Priority};
@@ -19,6 +20,9 @@ const SOURCE: std::ops::RangeInclusive<usize> = 10..=100_000;
 
 /// The folder of the candidate, and of the reference as a kernel.
 pub(super) const REFERENCE: &str = "reference";
+
+/// The class of a reference.
+const MODEL: &str = "Model";
 
 /// The name of the candidate.
 pub(super) const CANDIDATE: &str = "candidate";
@@ -46,13 +50,13 @@ pub(super) struct GymRequest {
     /// If it is missing, a candidate may be of any.
     #[serde(default)]
     pub(super) backend: Option<Backend>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     num_correct_trials: Option<u32>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     num_perf_trials: Option<u32>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     timeout: Option<u32>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_normal")]
     priority: Priority,
     #[serde(default)]
     entry_point: Option<String>,
@@ -85,6 +89,23 @@ pub(super) struct GymBatch {
 pub(super) struct WrongField {
     pub(super) field: &'static str,
     pub(super) expected: String,
+}
+
+/// A whole number, also as `300.0`; none for `null`.
+fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    let Some(number) = Option::<f64>::deserialize(from)? else { return Ok(None) };
+    let is_whole = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
+    if is_whole { Ok(Some(number as u32)) } else { Err(D::Error::custom(format!("{number} is not a whole number"))) }
+}
+
+/// A priority; the default for `null`.
+fn or_normal<'de, D: Deserializer<'de>>(from: D) -> Result<Priority, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// A text as TOML.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
 }
 
 impl GymRequest {
@@ -123,8 +144,11 @@ impl GymRequest {
         if self.reference_code.as_ref().is_some_and(|code| code.len() > *SOURCE.end()) {
             return wrong("reference_code", "expected no more than 100000 bytes");
         }
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if self.entry_point.as_deref().is_some_and(|name| name.is_empty() || !name.chars().all(is_name)) {
+        let is_name = |name: &str| {
+            name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        };
+        if self.entry_point.as_deref().is_some_and(|name| !is_name(name)) {
             return wrong("entry_point", "expected the name of a class");
         }
         Ok(())
@@ -136,9 +160,18 @@ impl GymRequest {
         Digest::of(format!("{texts:?}").as_bytes())
     }
 
+    /// The module of the reference. Its class is `Model` there, whatever its own name is.
+    pub(super) fn reference(&self) -> String {
+        let text = self.reference_code.as_deref().unwrap_or_default();
+        match self.entry_point.as_deref() {
+            None | Some(MODEL) => text.into(),
+            Some(name) => format!("{text}\n\n{MODEL} = {name}\n"),
+        }
+    }
+
     /// The class of the candidate.
     fn class(&self) -> String {
-        format!("{}New", self.entry_point.as_deref().unwrap_or("Model"))
+        format!("{}New", self.entry_point.as_deref().unwrap_or(MODEL))
     }
 
     /// Whether times are asked for.
@@ -146,32 +179,30 @@ impl GymRequest {
         self.measure_performance != Some(false) && self.run_performance != Some(false)
     }
 
-    /// What it asks of the service: the id under which the task is kept, and the package of its reference. On a device, given by architecture and product, the
+    /// What it asks of the service, with the package of its reference. On a device, given by architecture and product, the
     /// reference is called as a kernel too, so that both have the same kind of time.
     pub(super) fn evaluation(
         &self,
-        id: String,
         reference: &ReferencePackage,
         is_decoy: bool,
         device: Option<&(String, String)>,
     ) -> EvaluationRequest {
-        let text = |text: &str| Value::from(text).to_string();
         let kernel = if is_decoy { DECOY } else { CANDIDATE };
         let mut manifest = reference.manifest.clone();
         let target = if device.is_some() { "device" } else { "cpu" };
         if let Some((arch, product)) = device {
-            manifest += &format!("\n[targets.device]\narch = {}\ndevice = {}\n", text(arch), text(product));
+            manifest += &format!("\n[targets.device]\narch = {}\ndevice = {}\n", quoted(arch), quoted(product));
         }
         let mut kernels = vec![(kernel, self.class())];
         let is_timed = device.is_some() && self.times();
         if is_timed {
-            kernels.push((REFERENCE, "Model".into()));
+            kernels.push((REFERENCE, MODEL.into()));
         }
         for (name, class) in &kernels {
             manifest += &format!(
                 "\n[kernel.{name}]\noperator = {}\nlanguage = \"torch\"\ntargets = [\"{target}\"]\nsource = {}\n",
-                text(&reference.operator),
-                text(&format!("{name}/kernel.py::{class}"))
+                quoted(&reference.operator),
+                quoted(&format!("{name}/kernel.py::{class}"))
             );
             if is_timed && *name == kernel {
                 // It allows everything, so that the kernels that calls launch are recorded.
@@ -181,16 +212,58 @@ impl GymRequest {
         let mut files = reference.files.clone();
         files.insert(format!("{kernel}/kernel.py"), self.kernel_code.clone());
         if is_timed {
-            files.insert(format!("{REFERENCE}/kernel.py"), self.reference_code.clone().unwrap_or_default());
+            files.insert(format!("{REFERENCE}/kernel.py"), self.reference());
         }
         EvaluationRequest {
-            id: Some(id),
+            id: None,
             candidate: Candidate::Package(PackageCandidate { manifest, files, kernels: vec![] }),
             target: None,
             device: None,
             measure: if is_timed { Measure::Build } else { Measure::Verify },
             priority: self.priority,
             timeout_s: self.timeout,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn request(with: &Value) -> Result<GymRequest, WrongField> {
+        let mut value = json!({ "task_id": "a", "reference_code": "class Net: pass", "kernel_code": "class NetNew: pass" });
+        value.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+        GymRequest::of(value)
+    }
+
+    #[test]
+    fn what_pydantic_takes_is_taken() {
+        let nulls = json!({ "priority": null, "backend": null, "timeout": null, "entry_point": null });
+        let found = request(&nulls).unwrap();
+        assert_eq!((found.priority, found.backend, found.timeout), (Priority::Normal, None, None));
+        let found = request(&json!({ "timeout": 300.0, "num_perf_trials": 100 })).unwrap();
+        assert_eq!((found.timeout, found.num_perf_trials), (Some(300), Some(100)));
+        for odd in [json!(300.5), json!("300"), json!(-1), json!(1e300)] {
+            assert!(request(&json!({ "timeout": odd })).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_class_of_any_name_is_the_reference() {
+        assert_eq!(request(&json!({})).unwrap().reference(), "class Net: pass");
+        let named = request(&json!({ "entry_point": "Net" })).unwrap();
+        assert_eq!((named.reference().as_str(), named.class().as_str()), ("class Net: pass\n\nModel = Net\n", "NetNew"));
+        for odd in ["", "1Net", "a b", "é", "a\u{7f}"] {
+            assert_eq!(request(&json!({ "entry_point": odd })).unwrap_err().field, "entry_point", "{odd}");
+        }
+    }
+
+    #[test]
+    fn every_text_is_a_text_of_toml() {
+        for text in ["a", "a\"b\\", "a\u{7f}\u{0}", "a\nb", "''' \"\"\"", "é"] {
+            let read: toml::Table = toml::from_str(&format!("a = {}\n", quoted(text))).unwrap();
+            assert_eq!(read["a"].as_str(), Some(text));
         }
     }
 }
