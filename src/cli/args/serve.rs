@@ -46,9 +46,21 @@ pub struct ServeArgs {
     /// Unfinished tasks of one client
     #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 4096, help_heading = "Limits")]
     pub client_limit: usize,
-    /// Ended tasks that are kept
+    /// Size of the requests that wait or run; half of it for one client
+    #[arg(hide_short_help = true, long, value_name = "SIZE", default_value = "1GiB", value_parser = size, help_heading = "Limits")]
+    pub queue_size: usize,
+    /// Variants times shapes of one request
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 4096, help_heading = "Limits")]
+    pub steps: usize,
+    /// Ends of the server during one evaluation after which it is given up
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
+    pub attempts: u32,
+    /// Ended tasks of one client that are kept
     #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 100_000, help_heading = "Limits")]
     pub keep: usize,
+    /// Size from which on the journal is written again to remove what is not needed
+    #[arg(hide_short_help = true, long, value_name = "SIZE", default_value = "64MiB", value_parser = size, help_heading = "Limits")]
+    pub journal_size: usize,
     /// Size of a request's body
     #[arg(hide_short_help = true, long, value_name = "SIZE", default_value = "16MiB", value_parser = size, help_heading = "Limits")]
     pub body_limit: usize,

@@ -30,9 +30,13 @@ pub fn run(context: &Context, args: &ServeArgs) -> CommandResult {
         jobs: args.jobs,
         queue: args.queue,
         client_limit: args.client_limit,
+        queue_bytes: args.queue_size as u64,
+        most_steps: args.steps,
+        attempts: args.attempts,
         timeout: args.timeout,
         retain: args.retain,
         keep: args.keep,
+        journal_bytes: args.journal_size as u64,
     };
     let started = Service::start(context.session.again(), config);
     let (service, damaged) = started.map_err(|error| not_started(context, error))?;

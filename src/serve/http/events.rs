@@ -13,7 +13,7 @@ use futures_util::stream;
 use super::failure::Failure;
 use super::{App, Caller, Id};
 use crate::api::{Progress, Task, TaskStatus};
-use crate::service::{Client, ProgressLog, Service};
+use crate::service::{Client, ProgressLog, Seen, Service};
 
 /// How often a comment is sent, so that proxies keep the connection and the server sees that it is gone.
 const PING: Duration = Duration::from_secs(15);
@@ -25,8 +25,8 @@ struct Following {
     id: String,
     /// The log of the evaluation, also once that has ended.
     log: Option<Arc<ProgressLog>>,
-    /// How many of its steps were sent.
-    steps: usize,
+    /// Which of its steps were sent.
+    seen: Seen,
     status: Option<TaskStatus>,
     ready: VecDeque<Progress>,
     over: bool,
@@ -39,7 +39,7 @@ pub(super) async fn follow(State(app): State<App>, Caller(client): Caller, Id(id
         client,
         id,
         log: None,
-        steps: 0,
+        seen: Seen::default(),
         status: None,
         ready: VecDeque::new(),
         over: false,
@@ -87,8 +87,7 @@ impl Following {
         if is_new && matches!(task.status, TaskStatus::Running) {
             self.ready.push_back(Progress::Running);
         }
-        let steps = self.log.as_ref().map(|log| log.steps_from(self.steps)).unwrap_or_default();
-        self.steps += steps.len();
+        let steps = self.log.as_ref().map(|log| log.steps_after(&mut self.seen)).unwrap_or_default();
         self.ready.extend(steps.into_iter().map(Progress::Step));
         self.status = Some(task.status);
         match task.status {

@@ -14,7 +14,7 @@ use super::summary::Summary;
 use crate::api::{Candidate, Cause, EvaluationRequest};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_atomically;
-use kforge_ops::build::{BuildRequest, Built, Ended, build};
+use kforge_ops::build::{BuildRequest, Built, Ended, build, plan};
 use kforge_ops::session::Shared;
 use kforge_ops::{Error, Options, Session};
 
@@ -30,6 +30,8 @@ pub(super) struct Evaluator {
     lockfiles: PathBuf,
     /// Lockfiles are written one after another.
     writing: Mutex<()>,
+    /// The most steps of one kind of a request.
+    most_steps: usize,
 }
 
 /// How an evaluation ended.
@@ -41,8 +43,8 @@ pub(super) enum Evaluated {
 }
 
 impl Evaluator {
-    pub(super) fn new(session: Session, shared: Arc<Shared>, lockfiles: PathBuf) -> Evaluator {
-        Evaluator { session, shared, lockfiles, writing: Mutex::default() }
+    pub(super) fn new(session: Session, shared: Arc<Shared>, lockfiles: PathBuf, most_steps: usize) -> Evaluator {
+        Evaluator { session, shared, lockfiles, writing: Mutex::default(), most_steps }
     }
 
     /// Evaluates a request in a folder, whose contents are removed before and after.
@@ -56,14 +58,14 @@ impl Evaluator {
         let began = Instant::now();
         let run = AssertUnwindSafe(|| self.build(request, folder, interrupted, log));
         let ended = catch_unwind(run).unwrap_or_else(|panic| {
-            let why = format!("BUG: the evaluation panicked: {}", words(&*panic));
-            Evaluated::Done(Box::new(Summary::without_report(Cause::Internal, why, vec![])))
+            without(Cause::Internal, format!("BUG: the evaluation panicked: {}", words(&*panic)))
         });
         // What is left is removed before the next evaluation.
         drop(std::fs::remove_dir_all(folder));
         match ended {
             Evaluated::Done(mut summary) => {
-                summary.without_folder(&folder.display().to_string());
+                let home = self.session.settings.home.display().to_string();
+                summary.without_folders(&[(&folder.display().to_string(), "."), (&home, "$KFORGE_HOME")]);
                 summary.result.seconds = began.elapsed().as_secs_f64();
                 Evaluated::Done(summary)
             }
@@ -79,17 +81,21 @@ impl Evaluator {
         log: &Arc<ProgressLog>,
     ) -> Evaluated {
         let fault = |what: &str, error: &io::Error| {
-            let why = format!("the server cannot {what} its workspace: {error}");
-            Evaluated::Done(Box::new(Summary::without_report(Cause::Internal, why, vec![])))
+            without(Cause::Internal, format!("the server cannot {what} its workspace: {error}"))
         };
         let files = match Files::of(request) {
             Ok(files) => files,
             // It was checked when it was accepted; a later kforge may check more.
             Err(refusal) => {
-                let found = Summary::without_report(Cause::NotAccepted, refusal.to_string(), vec![]);
-                return Evaluated::Done(Box::new(found));
+                return without(Cause::NotAccepted, refusal.to_string());
             }
         };
+        let steps = files.steps();
+        if steps > self.most_steps {
+            let most = self.most_steps;
+            let why = format!("the candidate has {steps} variants times shapes, and this server accepts {most}");
+            return without(Cause::NotAccepted, why);
+        }
         let kept = self.lockfile(request);
         let known = kept.as_ref().and_then(|path| std::fs::read(path).ok());
         match std::fs::remove_dir_all(folder) {
@@ -99,20 +105,36 @@ impl Evaluator {
         if let Err(error) = files.write(folder, known.as_deref()) {
             return fault("write", &error);
         }
-        let built = build(
-            &self.session(folder, interrupted, log),
-            &BuildRequest {
-                words: files.words.clone(),
-                keep_going: true,
-                plans: true,
-                goes_on: true,
-                ..BuildRequest::new(goal(request.measure))
-            },
-        );
+        let session = self.session(folder, interrupted, log);
+        let asked = BuildRequest {
+            words: files.words.clone(),
+            keep_going: true,
+            plans: true,
+            goes_on: true,
+            ..BuildRequest::new(goal(request.measure))
+        };
+        let built = build(&session, &asked);
         if let (Some(path), false) = (kept, files.has_lockfile()) {
             self.keep_lockfile(&path, folder, known.as_deref());
         }
-        summarised(built, request)
+        let error = match built {
+            Err(error) if files.has_holdout() => error,
+            built => return summarised(built, request),
+        };
+        // Its text can have numbers that an expression of the client makes from holdout shapes, so it is not shown.
+        match &error {
+            Error::Interrupted => Evaluated::Interrupted,
+            error if is_unavailable(error) => without(Cause::Unavailable, WITHHELD.into()),
+            error if !is_refusal(error) => without(Cause::Internal, WITHHELD.into()),
+            // What is wrong without these shapes is all that is answered.
+            _ => match files.write_without_holdout(folder) {
+                Err(error) => fault("write", &error),
+                Ok(_) => match plan(&session, &asked) {
+                    Ok(_) => without(Cause::NotAccepted, "the operator or a launch is wrong at a holdout shape".into()),
+                    Err(error) => summarised(Err(error), request),
+                },
+            },
+        }
     }
 
     fn session(&self, folder: &Path, interrupted: &Arc<AtomicBool>, log: &Arc<ProgressLog>) -> Session {
@@ -174,21 +196,14 @@ fn remove_oldest(folder: &Path, most: usize) {
     }
 }
 
-/// The result of a build.
-fn summarised(built: Result<Built, Error>, request: &EvaluationRequest) -> Evaluated {
-    let without = |cause, error: &Error| Summary::without_report(cause, error.to_string(), vec![]);
-    let summary = match built {
-        Ok(Built::Finished(finished)) if finished.ended == Ended::Interrupted => return Evaluated::Interrupted,
-        Ok(Built::Finished(finished)) => Summary::of(&finished.report, &finished.packages, request.measure),
-        Ok(Built::Unchanged(_) | Built::Unaffected(_)) => {
-            Summary::without_report(Cause::Internal, "BUG: a new workspace was already built".into(), vec![])
-        }
-        Err(Error::Interrupted) => return Evaluated::Interrupted,
-        Err(Error::Wrong(found) | Error::Selection(found)) => Summary::refused(&found),
-        Err(Error::NoManifest(found)) => Summary::refused(&[*found]),
-        Err(error @ Error::NothingToDo { .. }) => without(Cause::NotAccepted, &error),
-        Err(
-            error @ (Error::LockfileLacks(_)
+/// In place of the text of an error that prevented a build with holdout shapes.
+const WITHHELD: &str = "the evaluation could not begin; the reason is held back, because it could name a holdout shape";
+
+/// Whether a build could not be started because something is missing, such as a toolchain.
+fn is_unavailable(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::LockfileLacks(_)
             | Error::Unresolved { .. }
             | Error::Library { .. }
             | Error::NothingResolved { .. }
@@ -197,15 +212,40 @@ fn summarised(built: Result<Built, Error>, request: &EvaluationRequest) -> Evalu
             | Error::Triton(_)
             | Error::Torch(_)
             | Error::Tools(_)
-            | Error::Refused),
-        ) => without(Cause::Unavailable, &error),
-        Err(error) => without(Cause::Internal, &error),
+            | Error::Refused
+    )
+}
+
+/// Whether the candidate is the reason why a build could not be started.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Wrong(_) | Error::Selection(_) | Error::NoManifest(_) | Error::NothingToDo { .. })
+}
+
+/// A result without a report.
+fn without(cause: Cause, reason: String) -> Evaluated {
+    Evaluated::Done(Box::new(Summary::without_report(cause, reason, vec![])))
+}
+
+/// The result of a build.
+fn summarised(built: Result<Built, Error>, request: &EvaluationRequest) -> Evaluated {
+    let summary = match built {
+        Ok(Built::Finished(finished)) if finished.ended == Ended::Interrupted => return Evaluated::Interrupted,
+        Ok(Built::Finished(finished)) => Summary::of(&finished.report, &finished.packages, request.measure),
+        Ok(Built::Unchanged(_) | Built::Unaffected(_)) => {
+            return without(Cause::Internal, "BUG: a new workspace was already built".into());
+        }
+        Err(Error::Interrupted) => return Evaluated::Interrupted,
+        Err(Error::Wrong(found) | Error::Selection(found)) => Summary::refused(&found),
+        Err(Error::NoManifest(found)) => Summary::refused(&[*found]),
+        Err(error @ Error::NothingToDo { .. }) => return without(Cause::NotAccepted, error.to_string()),
+        Err(error) if is_unavailable(&error) => return without(Cause::Unavailable, error.to_string()),
+        Err(error) => return without(Cause::Internal, error.to_string()),
     };
     Evaluated::Done(Box::new(summary))
 }
 
 /// The words of a panic.
-fn words(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without words")
 }

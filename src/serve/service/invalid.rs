@@ -30,9 +30,6 @@ pub enum Invalid {
     /// A product is named for a package.
     #[error("`device` is for a candidate of an operator: a package names it in its manifest")]
     DeviceOfPackage,
-    /// A table is none of a manifest.
-    #[error("a table of the candidate is none of `kernel.toml`: {0}")]
-    Table(toml::ser::Error),
     /// A manifest is no TOML.
     #[error("the manifest is not TOML: {0}")]
     Manifest(toml::de::Error),

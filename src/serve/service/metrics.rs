@@ -75,6 +75,8 @@ pub struct Metrics {
     pub cancelled: Counter,
     /// Tasks that were refused because the queue was full or the client had too many.
     pub refused: Counter,
+    /// Times that the journal could not be tidied or written again.
+    pub untidied: Counter,
     /// Evaluations that ended, by verdict: pass, fail, unknown.
     verdicts: [Counter; 3],
     /// How long they took.
@@ -95,6 +97,7 @@ impl Metrics {
             ("kforge_tasks_joined_total", "Accepted tasks that joined an evaluation.", &self.joined),
             ("kforge_tasks_cancelled_total", "Tasks that were cancelled.", &self.cancelled),
             ("kforge_tasks_refused_total", "Tasks that were refused because of a limit.", &self.refused),
+            ("kforge_journal_errors_total", "Times that the journal could not be written again.", &self.untidied),
         ] {
             head(out, name, help, "counter");
             line(out, format_args!("{name} {}", counter.get()));

@@ -16,44 +16,69 @@ use kforge_types::record::{Outcome, Verdict};
 const MOST_STEPS: usize = 1000;
 
 /// The progress of one evaluation.
+#[derive(Default)]
 pub struct ProgressLog {
-    steps: Mutex<Vec<StepDone>>,
-    changed: watch::Sender<bool>,
+    run: Mutex<Run>,
+    changed: watch::Sender<u64>,
+    moved: watch::Sender<u64>,
 }
 
-impl Default for ProgressLog {
-    fn default() -> Self {
-        ProgressLog { steps: Mutex::default(), changed: watch::Sender::new(false) }
-    }
+/// The steps of one run of an evaluation. After it was stopped, another run begins from the start.
+#[derive(Default)]
+struct Run {
+    number: u64,
+    steps: Vec<StepDone>,
+}
+
+/// How much of a log was seen.
+#[derive(Debug, Default)]
+pub struct Seen {
+    run: u64,
+    steps: usize,
 }
 
 impl ProgressLog {
-    /// The steps that ended, from the one at this position on.
-    pub fn steps_from(&self, at: usize) -> Vec<StepDone> {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner).iter().skip(at).cloned().collect()
+    /// The steps that ended since, of the run that is in progress.
+    pub fn steps_after(&self, seen: &mut Seen) -> Vec<StepDone> {
+        let run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.run != run.number {
+            *seen = Seen { run: run.number, steps: 0 };
+        }
+        let steps: Vec<StepDone> = run.steps.iter().skip(seen.steps).cloned().collect();
+        seen.steps += steps.len();
+        steps
     }
 
     /// Sees when there is more to see.
-    pub fn subscribe(&self) -> watch::Receiver<bool> {
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Wakes whoever follows.
-    pub(super) fn changed(&self) {
-        self.changed.send_modify(|flag| *flag = !*flag);
+    /// Sees when the evaluation begins, stops or ends, or a task leaves it.
+    pub(super) fn subscribe_to_status(&self) -> watch::Receiver<u64> {
+        self.moved.subscribe()
     }
 
-    /// Forgets the steps: the evaluation begins again.
-    pub(super) fn clear(&self) {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    /// Wakes whoever follows: a status is another one.
+    pub(super) fn changed(&self) {
+        self.moved.send_modify(|n| *n += 1);
+        self.changed.send_modify(|n| *n += 1);
+    }
+
+    /// The evaluation begins, perhaps again.
+    pub(super) fn begin(&self) {
+        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        *run = Run { number: run.number + 1, steps: vec![] };
+        drop(run);
+        self.changed();
     }
 
     fn add(&self, step: StepDone) {
-        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-        if steps.len() < MOST_STEPS {
-            steps.push(step);
-            drop(steps);
-            self.changed();
+        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        if run.steps.len() < MOST_STEPS {
+            run.steps.push(step);
+            drop(run);
+            self.changed.send_modify(|n| *n += 1);
         }
     }
 }
@@ -109,5 +134,39 @@ impl Watch for Watching<'_> {
             verdict: verdict.as_ref().map(word),
             ms: *duration_ms,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(kind: &str) -> StepDone {
+        let (kernel, variant, shape, verdict) = (None, None, None, None);
+        StepDone { kind: kind.into(), kernel, variant, shape, outcome: "executed".into(), verdict, ms: 0 }
+    }
+
+    #[test]
+    fn whoever_follows_sees_all_steps_of_a_run_that_begins_again() {
+        let (log, mut seen) = (ProgressLog::default(), Seen::default());
+        log.begin();
+        ["a", "b"].iter().for_each(|kind| log.add(step(kind)));
+        let mut kinds = || log.steps_after(&mut seen).into_iter().map(|step| step.kind).collect::<Vec<_>>();
+        assert_eq!((kinds(), kinds()), (vec!["a".to_string(), "b".into()], vec![]));
+        log.begin();
+        ["c", "d", "e"].iter().for_each(|kind| log.add(step(kind)));
+        assert_eq!(kinds(), ["c", "d", "e"]);
+    }
+
+    #[test]
+    fn a_step_wakes_those_who_follow_and_not_those_who_wait_for_the_end() {
+        let log = ProgressLog::default();
+        let (mut follows, mut waits) = (log.subscribe(), log.subscribe_to_status());
+        log.add(step("a"));
+        assert!(follows.has_changed().unwrap() && !waits.has_changed().unwrap());
+        follows.mark_unchanged();
+        log.changed();
+        assert!(follows.has_changed().unwrap() && waits.has_changed().unwrap());
+        waits.mark_unchanged();
     }
 }

@@ -32,12 +32,41 @@ pub enum Refusal {
         /// The seconds after which to try again.
         retry_after_s: u64,
     },
+    /// Requests that wait have as many bytes as they may have.
+    #[error("the requests that wait have as many bytes as they may have: {limit}")]
+    QueueBytes {
+        /// The limit.
+        limit: u64,
+        /// The seconds after which to try again.
+        retry_after_s: u64,
+    },
+    /// The same of one client.
+    #[error("the unfinished requests of this client have as many bytes as they may have: {limit}")]
+    ClientBytes {
+        /// The limit.
+        limit: u64,
+        /// The seconds after which to try again.
+        retry_after_s: u64,
+    },
     /// No task is accepted any more, because the server is about to end.
     #[error("the server is about to end, and accepts no tasks")]
     Draining,
     /// Tasks cannot be stored.
     #[error("the server cannot store tasks: {0}")]
     Storage(String),
+}
+
+impl Refusal {
+    /// Whether a limit on what waits is the reason.
+    pub fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            Refusal::QueueFull { .. }
+                | Refusal::ClientLimit { .. }
+                | Refusal::QueueBytes { .. }
+                | Refusal::ClientBytes { .. }
+        )
+    }
 }
 
 /// Why the service cannot start.

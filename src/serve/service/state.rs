@@ -2,73 +2,31 @@
 //! that a restart gives the same state. Knows where rows are; runs nothing.
 //!
 //! A *task* is an accepted request, under an id of its client. An *evaluation* is that of a content, and may have several tasks. A *result* is that of an
-//! evaluation; it lives as long as a task refers to it.
+//! evaluation; it lives as long as a task refers to it. A *suspect* is an evaluation during which a server ended without finishing it: suspects run one after
+//! another, so that the one that ends servers is found.
 
-use std::collections::{BTreeMap, HashMap};
+mod retention;
+mod rows;
+mod stop;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::time::Instant;
-
-use serde::{Deserialize, Serialize};
 
 use super::clock::Moment;
-use super::journal::Place;
+use super::journal::{Moved, Place};
 use super::progress::ProgressLog;
 use super::queue::Queue;
-use crate::api::{EvaluationRequest, EvaluationResult, Measure, Priority, TaskStatus, VerdictWord};
+use crate::api::{Priority, TaskStatus, VerdictWord};
 use kforge_foundation::base::Digest;
 
-/// The version of the journal's rows.
-pub(super) const FORMAT: u32 = 1;
+pub(super) use self::rows::{Accepted, Ended, FORMAT, Row, Snapshot};
+pub(super) use self::stop::{Stop, StopReason};
 
 /// A task by its client and id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct TaskKey {
     pub(super) client: Arc<str>,
     pub(super) id: Arc<str>,
-}
-
-/// A row of the journal. Times are milliseconds since 1970.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Row {
-    /// The version of the rows; the first one.
-    Format(u32),
-    /// What is evaluated. Precedes the first task that waits for it.
-    Request { content: Digest, request: Box<EvaluationRequest> },
-    /// A task was accepted. `known` is the result that it has already.
-    Accepted(Accepted),
-    /// An evaluation ended: so have all tasks that wait for it. `keeps` says that the result answers later tasks as well.
-    Finished { content: Digest, result: u64, keeps: bool, at: i64, verdict: VerdictWord, value: Box<EvaluationResult> },
-    /// A task was cancelled.
-    Cancelled { client: Arc<str>, id: Arc<str>, at: i64 },
-    /// A task that has ended, in a journal that was written again.
-    Ended(Ended),
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Accepted {
-    pub(super) client: Arc<str>,
-    pub(super) id: Arc<str>,
-    pub(super) content: Digest,
-    pub(super) measure: Measure,
-    pub(super) priority: Priority,
-    pub(super) timeout_s: u32,
-    pub(super) at: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) known: Option<u64>,
-    /// In a journal that was written again: whether it joined an evaluation of another task, which may have been cancelled since.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) shared: bool,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Ended {
-    pub(super) accepted: Accepted,
-    pub(super) at: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) result: Option<u64>,
-    pub(super) shared: bool,
 }
 
 /// A task.
@@ -99,46 +57,6 @@ pub(super) enum TaskPhase {
     },
 }
 
-/// Why an evaluation is to be stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StopReason {
-    /// No task waits for it any more.
-    Abandoned = 1,
-    /// Its time is over.
-    TimedOut = 2,
-    /// The server ends.
-    Drained = 3,
-}
-
-/// Stops an evaluation.
-#[derive(Debug)]
-pub(super) struct Stop {
-    pub(super) began: Instant,
-    pub(super) interrupted: Arc<AtomicBool>,
-    reason: AtomicU8,
-}
-
-impl Default for Stop {
-    fn default() -> Self {
-        Stop { began: Instant::now(), interrupted: Arc::default(), reason: AtomicU8::new(0) }
-    }
-}
-
-impl Stop {
-    /// Stops it. The first reason counts.
-    pub(super) fn set(&self, reason: StopReason) {
-        // If there is a reason already, the flag is set already.
-        let _ = self.reason.compare_exchange(0, reason as u8, Ordering::SeqCst, Ordering::SeqCst);
-        self.interrupted.store(true, Ordering::SeqCst);
-    }
-
-    pub(super) fn reason(&self) -> Option<StopReason> {
-        [StopReason::Abandoned, StopReason::TimedOut, StopReason::Drained]
-            .into_iter()
-            .find(|reason| *reason as u8 == self.reason.load(Ordering::SeqCst))
-    }
-}
-
 /// An evaluation that has not ended.
 pub(super) struct Entry {
     pub(super) request: Place,
@@ -149,6 +67,11 @@ pub(super) struct Entry {
     priority: Priority,
     /// What stops it, if it runs.
     pub(super) running: Option<Arc<Stop>>,
+    /// The client to which the bytes of the request count.
+    owner: Option<Arc<str>>,
+    /// How often it began without an end, with the run that is in progress.
+    begun: u32,
+    is_suspect: bool,
 }
 
 /// An evaluation that begins.
@@ -157,6 +80,8 @@ pub(super) struct Begun {
     pub(super) request: Place,
     pub(super) stop: Arc<Stop>,
     pub(super) log: Arc<ProgressLog>,
+    /// How many servers ended during it.
+    pub(super) attempts: u32,
 }
 
 /// A result.
@@ -173,6 +98,8 @@ pub(super) struct ResultState {
 struct ClientState {
     /// Ids by the number of the task.
     tasks: BTreeMap<u64, Arc<str>>,
+    /// Tasks that have ended, by the time from which their age counts, and number.
+    ended: BTreeSet<(i64, u64)>,
     unfinished: usize,
 }
 
@@ -187,9 +114,17 @@ pub(super) struct State {
     /// Tasks that have ended, by the time from which their age counts, and number.
     ended: BTreeMap<(i64, u64), TaskKey>,
     queue: Queue,
+    suspects: VecDeque<Digest>,
+    /// The suspect that runs.
+    tried: Option<Digest>,
     next_task: u64,
     next_result: u64,
     unfinished: usize,
+    running: usize,
+    /// The bytes of requests that wait or run.
+    requests: u64,
+    /// The same of each client.
+    requests_of: HashMap<Arc<str>, u64>,
     /// The bytes of rows that are still needed.
     live: u64,
 }
@@ -228,7 +163,22 @@ impl State {
 
     /// How many evaluations run.
     pub(super) fn running(&self) -> usize {
-        self.entries.values().filter(|entry| entry.running.is_some()).count()
+        self.running
+    }
+
+    /// The bytes of requests that wait or run, of all clients.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// The same of one client.
+    pub(super) fn requests_of(&self, client: &str) -> u64 {
+        self.requests_of.get(client).copied().unwrap_or(0)
+    }
+
+    /// The number of the next task.
+    pub(super) fn next_task(&self) -> u64 {
+        self.next_task
     }
 
     pub(super) fn next_result(&self) -> u64 {
@@ -262,7 +212,10 @@ impl State {
     pub(super) fn add_request(&mut self, content: Digest, place: Place) {
         self.live += place.bytes();
         if let Some(entry) = self.entries.get_mut(&content) {
-            self.live -= std::mem::replace(&mut entry.request, place).bytes();
+            let old = std::mem::replace(&mut entry.request, place);
+            let owner = entry.owner.take();
+            self.live -= old.bytes();
+            self.discharge(owner, old.bytes());
             return;
         }
         let entry = Entry {
@@ -272,8 +225,34 @@ impl State {
             timeout_s: 0,
             priority: Priority::Low,
             running: None,
+            owner: None,
+            begun: 0,
+            is_suspect: false,
         };
         self.entries.insert(content, entry);
+    }
+
+    fn discharge(&mut self, owner: Option<Arc<str>>, bytes: u64) {
+        let Some(owner) = owner else { return };
+        self.requests -= bytes;
+        if let Some(own) = self.requests_of.get_mut(&owner) {
+            *own -= bytes;
+            if *own == 0 {
+                self.requests_of.remove(&owner);
+            }
+        }
+    }
+
+    /// Removes an evaluation that ended, or for which no task waits.
+    fn remove_entry(&mut self, content: &Digest) -> Option<Entry> {
+        let mut entry = self.entries.remove(content)?;
+        self.live -= entry.request.bytes();
+        self.discharge(entry.owner.take(), entry.request.bytes());
+        self.running -= usize::from(entry.running.is_some());
+        if self.tried == Some(*content) {
+            self.tried = None;
+        }
+        Some(entry)
     }
 
     /// Whether a request must precede the next task of a content that is not known.
@@ -295,6 +274,11 @@ impl State {
             None => {
                 let Some(entry) = self.entries.get_mut(&accepted.content) else { return };
                 let (first, raised) = (entry.tasks.is_empty(), accepted.priority > entry.priority);
+                if entry.owner.is_none() {
+                    entry.owner = Some(key.client.clone());
+                    self.requests += entry.request.bytes();
+                    *self.requests_of.entry(key.client.clone()).or_default() += entry.request.bytes();
+                }
                 entry.tasks.push(key.clone());
                 entry.timeout_s = entry.timeout_s.max(accepted.timeout_s);
                 if first || raised {
@@ -305,7 +289,7 @@ impl State {
                 (TaskPhase::Waiting, !first || accepted.shared)
             }
         };
-        self.insert(key, TaskState { number: self.next_task, accepted, shared, phase, ended: at.steady, rows });
+        self.insert(key, TaskState { number: accepted.number, accepted, shared, phase, ended: at.steady, rows });
     }
 
     /// A task that ended before the journal was written again.
@@ -319,7 +303,7 @@ impl State {
         if self.make_free(&key) {
             let Ended { accepted, at, shared, .. } = ended;
             let ended = Moment::of_row(at).steady;
-            self.insert(key, TaskState { number: self.next_task, accepted, shared, phase, ended, rows: 0 });
+            self.insert(key, TaskState { number: accepted.number, accepted, shared, phase, ended, rows: 0 });
         }
     }
 
@@ -335,9 +319,12 @@ impl State {
     }
 
     fn insert(&mut self, key: TaskKey, task: TaskState) {
-        self.next_task += 1;
+        self.next_task = self.next_task.max(task.number + 1);
         let client = self.clients.entry(key.client.clone()).or_default();
         client.tasks.insert(task.number, key.id.clone());
+        if task.phase != TaskPhase::Waiting {
+            client.ended.insert((task.ended, task.number));
+        }
         match task.phase {
             TaskPhase::Waiting => {
                 client.unfinished += 1;
@@ -365,14 +352,13 @@ impl State {
         place: Place,
     ) {
         self.next_result = self.next_result.max(result + 1);
-        let entry = self.entries.remove(&content);
+        let entry = self.remove_entry(&content);
         self.live += place.bytes();
         self.results.insert(result, ResultState { place, verdict, content, tasks: 0, rows });
         if keeps {
             self.known.insert(content, result);
         }
         let Some(entry) = entry else { return };
-        self.live -= entry.request.bytes();
         for key in &entry.tasks {
             self.end(key, TaskPhase::Done { result, at: at.wall, rows }, at);
         }
@@ -397,10 +383,7 @@ impl State {
         if entry.tasks.is_empty() {
             match &entry.running {
                 Some(stop) => stop.set(StopReason::Abandoned),
-                None => {
-                    self.live -= entry.request.bytes();
-                    self.entries.remove(&content);
-                }
+                None => drop(self.remove_entry(&content)),
             }
         }
     }
@@ -417,32 +400,72 @@ impl State {
         self.unfinished -= 1;
         if let Some(client) = self.clients.get_mut(&key.client) {
             client.unfinished -= 1;
+            client.ended.insert((task.ended, task.number));
         }
     }
 
     /// The next evaluation, which runs from now on.
     pub(super) fn begin(&mut self) -> Option<Begun> {
-        let entries = &self.entries;
-        let content = self.queue.pop(|content| entries.get(content).is_some_and(|entry| entry.running.is_none()))?;
+        let content = self.next_suspect().or_else(|| {
+            let entries = &self.entries;
+            self.queue.pop(|content| entries.get(content).is_some_and(|entry| entry.waits() && !entry.is_suspect))
+        })?;
         let entry = self.entries.get_mut(&content)?;
         let stop = Arc::new(Stop::default());
         entry.running = Some(stop.clone());
-        entry.log.clear();
-        entry.log.changed();
-        Some(Begun { content, request: entry.request.clone(), stop, log: entry.log.clone() })
+        let attempts = entry.begun;
+        entry.begun += 1;
+        self.running += 1;
+        if entry.is_suspect {
+            self.tried = Some(content);
+        }
+        entry.log.begin();
+        Some(Begun { content, request: entry.request.clone(), stop, log: entry.log.clone(), attempts })
+    }
+
+    fn next_suspect(&mut self) -> Option<Digest> {
+        if self.tried.is_some() {
+            return None;
+        }
+        let entries = &self.entries;
+        let is_next =
+            |content: &Digest| entries.get(content).is_some_and(|entry| entry.waits() && entry.is_suspect);
+        std::iter::from_fn(|| self.suspects.pop_front()).find(is_next)
     }
 
     /// An evaluation was stopped, and has no result. It waits again if a task still waits for it.
     pub(super) fn put_back(&mut self, content: Digest) {
         let Some(entry) = self.entries.get_mut(&content) else { return };
-        entry.running = None;
-        match entry.tasks.first() {
-            Some(first) => self.queue.push(content, &first.client.clone(), entry.priority),
-            None => {
-                self.live -= entry.request.bytes();
-                self.entries.remove(&content);
-            }
+        self.running -= usize::from(entry.running.take().is_some());
+        entry.begun = entry.begun.saturating_sub(1);
+        if self.tried == Some(content) {
+            self.tried = None;
         }
+        match entry.tasks.first() {
+            Some(_) if entry.is_suspect => self.suspects.push_back(content),
+            Some(first) => self.queue.push(content, &first.client.clone(), entry.priority),
+            None => drop(self.remove_entry(&content)),
+        }
+    }
+
+    /// A server began an evaluation, and ended before it did.
+    fn began(&mut self, content: Digest) {
+        if let Some(entry) = self.entries.get_mut(&content) {
+            entry.begun += 1;
+        }
+    }
+
+    /// All rows were read. Results of earlier processes answer their tasks and no others, because another kforge or another device may have made them.
+    pub(super) fn started(&mut self) {
+        self.known.clear();
+        let mut suspects: Vec<(u64, Digest)> = vec![];
+        for (content, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.begun > 0) {
+            entry.is_suspect = true;
+            let first = entry.tasks.first().and_then(|key| self.tasks.get(key));
+            suspects.push((first.map_or(0, |task| task.number), *content));
+        }
+        suspects.sort_unstable();
+        self.suspects = suspects.into_iter().map(|(_, content)| content).collect();
     }
 
     /// Removes from the queue what does not wait any more, if that is most of it: so contents that are accepted and cancelled do not fill it.
@@ -454,136 +477,19 @@ impl State {
         }
     }
 
-    /// Forgets tasks that ended before `until`, and the oldest of more than `most` that have ended. The time is that of [`Moment::steady`].
-    pub(super) fn forget(&mut self, until: i64, most: usize) -> usize {
-        let mut count = 0;
-        while let Some((at, key)) = self.ended.first_key_value().map(|(at, key)| (*at, key.clone())) {
-            if at.0 >= until && self.ended.len() <= most {
-                break;
-            }
-            self.remove(&key);
-            count += 1;
+    /// The journal was written again.
+    pub(super) fn moved(&mut self, moved: &Moved) {
+        let places = self.results.values_mut().map(|result| &mut result.place);
+        for place in places.chain(self.entries.values_mut().map(|entry| &mut entry.request)) {
+            *place = moved.place(place);
         }
-        count
-    }
-
-    /// Removes a task that has ended.
-    fn remove(&mut self, key: &TaskKey) {
-        let Some(task) = self.tasks.remove(key) else { return };
-        self.ended.remove(&(task.ended, task.number));
-        if let Some(client) = self.clients.get_mut(&key.client) {
-            client.tasks.remove(&task.number);
-            if client.tasks.is_empty() {
-                self.clients.remove(&key.client);
-            }
-        }
-        if let TaskPhase::Done { result, .. } = task.phase {
-            self.release(result);
-        }
-    }
-
-    fn release(&mut self, result: u64) {
-        let Some(state) = self.results.get_mut(&result) else { return };
-        state.tasks -= 1;
-        if state.tasks > 0 {
-            return;
-        }
-        self.live -= state.place.bytes();
-        let content = state.content;
-        self.results.remove(&result);
-        if self.known.get(&content) == Some(&result) {
-            self.known.remove(&content);
-        }
-    }
-
-    /// Forgets results without a task, of evaluations that were abandoned as they ended, and requests without a task, whose row was the last that could be
-    /// written.
-    pub(super) fn forget_unused(&mut self) {
-        let live = &mut self.live;
-        self.entries.retain(|_, entry| {
-            let is_used = !entry.tasks.is_empty() || entry.running.is_some();
-            if !is_used {
-                *live -= entry.request.bytes();
-            }
-            is_used
-        });
-        let unused: Vec<u64> = self.results.iter().filter(|(_, r)| r.tasks == 0).map(|(id, _)| *id).collect();
-        for result in unused {
-            if let Some(state) = self.results.get_mut(&result) {
-                state.tasks = 1;
-            }
-            self.release(result);
-        }
-    }
-
-    /// The state as rows: places of results and requests, which are copied, and new rows for tasks. The places of the copies are set by [`State::moved`].
-    pub(super) fn rows(&self) -> Vec<Snapshot> {
-        let mut results: Vec<&u64> = self.results.keys().collect();
-        results.sort_unstable();
-        let mut tasks: Vec<&TaskState> = self.tasks.values().collect();
-        tasks.sort_unstable_by_key(|task| task.number);
-        let mut rows: Vec<Snapshot> = vec![Snapshot::Row(Row::Format(FORMAT))];
-        rows.extend(results.into_iter().map(|id| Snapshot::Result(*id, self.results[id].place.clone())));
-        for task in &tasks {
-            let ended = |at, result| Ended { accepted: task.accepted.clone(), at, result, shared: task.shared };
-            match task.phase {
-                TaskPhase::Done { result, at, .. } => rows.push(Snapshot::Row(Row::Ended(ended(at, Some(result))))),
-                TaskPhase::Cancelled { at, .. } => rows.push(Snapshot::Row(Row::Ended(ended(at, None)))),
-                TaskPhase::Waiting => {}
-            }
-        }
-        let entries = self.entries.iter().filter(|(_, entry)| !entry.tasks.is_empty());
-        rows.extend(entries.map(|(content, entry)| Snapshot::Request(*content, entry.request.clone())));
-        let waiting = tasks.into_iter().filter(|task| task.phase == TaskPhase::Waiting);
-        rows.extend(
-            waiting.map(|task| Snapshot::Row(Row::Accepted(Accepted { shared: task.shared, ..task.accepted.clone() }))),
-        );
-        rows
-    }
-
-    /// The rows lie elsewhere now.
-    pub(super) fn moved(&mut self, rows: Vec<Snapshot>, places: Vec<Place>) {
-        for (row, place) in rows.into_iter().zip(places) {
-            match row {
-                Snapshot::Row(_) => {}
-                Snapshot::Result(id, _) => {
-                    if let Some(result) = self.results.get_mut(&id) {
-                        result.place = place;
-                    }
-                }
-                Snapshot::Request(content, _) => {
-                    if let Some(entry) = self.entries.get_mut(&content) {
-                        entry.request = place;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Applies a row that was read. Returns false if it has a later version.
-    pub(super) fn replay(&mut self, row: Row, place: Place) -> bool {
-        match row {
-            Row::Format(version) => return version <= FORMAT,
-            Row::Request { content, .. } => self.add_request(content, place),
-            Row::Accepted(accepted) => {
-                let at = Moment::of_row(accepted.at);
-                self.accept(accepted, at, 0);
-            }
-            Row::Finished { content, result, keeps, at, verdict, .. } => {
-                self.finish(content, result, verdict, keeps, (Moment::of_row(at), 0), place);
-            }
-            Row::Cancelled { client, id, at } => self.cancel(&TaskKey { client, id }, Moment::of_row(at), 0),
-            Row::Ended(ended) => self.add_ended(ended),
-        }
-        true
     }
 }
 
-/// A row of a snapshot.
-pub(super) enum Snapshot {
-    Row(Row),
-    Result(u64, Place),
-    Request(Digest, Place),
+impl Entry {
+    fn waits(&self) -> bool {
+        self.running.is_none()
+    }
 }
 
 #[cfg(test)]

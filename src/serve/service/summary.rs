@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::progress::word;
 use crate::api::{
-    Cause, EvaluationResult, FindingReport, HoldoutReport, KernelResult, Measure, MessageResult, ShapeResult,
-    TimeResult, VariantResult, VerdictWord,
+    Cause, EvaluationResult, FindingReport, HoldoutReport, KernelResult, Measure, MessageResult, MessageSeverity,
+    ShapeResult, TimeResult, VariantResult, VerdictWord,
 };
 use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_pipeline::optimize::holdout::HeldBack;
@@ -35,13 +37,30 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// The same, without the folder of the server in which the workspace was.
-    pub(super) fn without_folder(&mut self, folder: &str) {
-        let result = &mut self.result;
-        let reasons = result.kernels.iter_mut().filter_map(|kernel| kernel.reason.as_mut());
-        let messages = result.messages.iter_mut().map(|message| &mut message.message);
-        for text in result.reason.iter_mut().chain(reasons).chain(messages).filter(|text| text.contains(folder)) {
-            *text = text.replace(&format!("{folder}/"), "").replace(folder, ".");
+    /// The same, without folders of the server, each with what is written in its place. Every text of the result is searched.
+    pub(super) fn without_folders(&mut self, folders: &[(&str, &str)]) {
+        let Ok(text) = serde_json::to_string(&self.result) else { return };
+        let is_in = |folder: &str| serde_json::to_string(folder).is_ok_and(|quoted| text.contains(quoted.trim_matches('"')));
+        if !folders.iter().any(|(folder, _)| is_in(folder)) {
+            return;
+        }
+        fn walk(value: &mut Value, folders: &[(&str, &str)]) {
+            match value {
+                Value::String(text) => {
+                    for (folder, place) in folders.iter().filter(|(folder, _)| text.contains(folder)).collect::<Vec<_>>() {
+                        let below = if *place == "." { String::new() } else { format!("{place}/") };
+                        *text = text.replace(&format!("{folder}/"), &below).replace(folder, place);
+                    }
+                }
+                Value::Array(all) => all.iter_mut().for_each(|value| walk(value, folders)),
+                Value::Object(all) => all.values_mut().for_each(|value| walk(value, folders)),
+                _ => {}
+            }
+        }
+        let Ok(mut value) = serde_json::from_str(&text) else { return };
+        walk(&mut value, folders);
+        if let Ok(result) = serde_json::from_value(value) {
+            self.result = result;
         }
     }
 
@@ -161,13 +180,12 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-fn severity(severity: Severity) -> String {
+fn severity(severity: Severity) -> MessageSeverity {
     match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
+        Severity::Note => MessageSeverity::Note,
+        Severity::Warning => MessageSeverity::Warning,
+        Severity::Error => MessageSeverity::Error,
     }
-    .into()
 }
 
 fn of_diagnostic(found: &Diagnostic) -> MessageResult {
@@ -192,7 +210,7 @@ fn base_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_string()
 }
 
-/// What of packages decides how results are shown.
+/// How results are shown: it follows from the holdout shapes of packages.
 struct View {
     /// The holdout shapes of each operator.
     holdout: BTreeMap<String, BTreeSet<String>>,
@@ -233,7 +251,7 @@ impl View {
         let not_compiled = not_compiled(target).into_iter().next();
         let decided = |wanted: VerdictWord| of.iter().find(|(variant, _)| variant.verdict == wanted);
         let unavailable = target.unavailable.iter().find(|(kind, ..)| decides(kind));
-        let failed = target.failed.first().map(|(_, why)| why.as_str());
+        let failed = target.failed.iter().find(|(step, _)| !self.held_back.is_in(step)).map(|(_, why)| why.as_str());
         let found = match (decided(VerdictWord::Pass), decided(VerdictWord::Unknown)) {
             (Some(_), _) => None,
             (None, Some((_, why))) => {
@@ -407,5 +425,27 @@ fn time_of(time: &TimeReport) -> TimeResult {
         hot_ns: time.hot_ns,
         hot_interval_ns: interval(true),
         device: time.seen.as_ref().map(|seen| seen.device.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_a_result_names_folders_of_the_server() {
+        let text = |what: &str| format!("{what} in /srv/home/serve/work/3/src/k.cu and /srv/home/serve/work/3, by /srv/home/tools");
+        let shape = serde_json::json!({ "shape": "a", "verdict": "fail", "emulated": true, "confirmed": false,
+            "reason": text("reason"), "finding": { "explanation": text("finding") } });
+        let kernel = serde_json::json!({ "kernel": "k", "operator": "o", "target": "cpu", "verdict": "fail", "reason": text("kernel"),
+            "unavailable": [["bench", 1, text("unavailable")]],
+            "variants": [{ "variant": "", "verdict": "fail", "shapes": [shape] }] });
+        let result = serde_json::json!({ "verdict": "fail", "reason": text("all"), "kernels": [kernel], "seconds": 0.1, "kforge": "0",
+            "messages": [{ "code": "c", "severity": "error", "message": text("message") }] });
+        let mut summary = Summary { result: serde_json::from_value(result).unwrap(), keeps: true };
+        summary.without_folders(&[("/srv/home/serve/work/3", "."), ("/srv/home", "$KFORGE_HOME")]);
+        let after = serde_json::to_string(&summary.result).unwrap();
+        assert!(!after.contains("/srv"), "{after}");
+        assert_eq!(after.matches(" in src/k.cu and ., by $KFORGE_HOME/tools").count(), 6, "{after}");
     }
 }
