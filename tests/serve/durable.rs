@@ -28,8 +28,97 @@ fn a_killed_server_continues_with_what_was_accepted_and_answers_what_was_done() 
     assert_eq!((&answered["status"], &answered["result"]["verdict"]), (&json!("done"), &json!("pass")));
     assert_eq!(answered["submitted_at"], waiting["submitted_at"]);
     until("it runs again", || server.get(&path(&blocker)).json()["status"] == "running");
-    // Its result was not forgotten either.
-    server.post("/v1/evaluations", &request(&source("3", "first"))).expect(200);
+    // A new request is evaluated again, because another kforge or another device could decide otherwise: here from the cache.
+    let again = server.evaluate(&request(&source("3", "first")));
+    assert_eq!((&again["shared"], &again["result"]["verdict"]), (&json!(false), &json!("fail")));
+}
+
+#[test]
+fn a_request_is_repeated_after_a_restart_with_other_settings() {
+    let project = project();
+    let mut server = Server::start(&project, &["--config", "emulator.max-work=1"]);
+    let mut named = request(&source("2", "limited"));
+    named["id"] = "named".into();
+    let limited = server.evaluate(&named);
+    assert_eq!(limited["result"]["verdict"], "unknown", "{limited}");
+    server.kill();
+    let server = Server::start(&project, &[]);
+    // The same task has the same answer, and a new one that of the new settings.
+    assert_eq!(server.post("/v1/evaluations", &named).expect(200).json(), limited);
+    named["id"] = "other".into();
+    let free = server.evaluate(&named);
+    assert_eq!((&free["content"], &free["result"]["verdict"]), (&limited["content"], &json!("pass")), "{free}");
+}
+
+#[test]
+fn an_evaluation_during_which_servers_end_is_given_up() {
+    let project = project();
+    let mut server = Server::start(&project, &["--attempts", "1"]);
+    let ends = server.post("/v1/evaluations", &endless("ends the server")).expect(202).json();
+    until("it runs", || server.get(&path(&ends)).json()["status"] == "running");
+    server.kill();
+    let mut server = Server::start(&project, &["--attempts", "1", "--drain-timeout", "0s"]);
+    let task = server.get(&format!("{}?wait=100", path(&ends))).expect(200).json();
+    assert_eq!((&task["result"]["verdict"], &task["result"]["cause"]), (&json!("unknown"), &json!("internal")), "{task}");
+    assert!(task["result"]["reason"].as_str().unwrap().contains("the server ended 1 times"), "{task}");
+    // An end by SIGTERM is no fault of what runs.
+    let runs = server.post("/v1/evaluations", &endless("runs")).expect(202).json();
+    until("it runs", || server.get(&path(&runs)).json()["status"] == "running");
+    server.terminate();
+    assert!(server.ended().success());
+    let server = Server::start(&project, &["--attempts", "1"]);
+    until("it runs again", || server.get(&path(&runs)).json()["status"] == "running");
+}
+
+#[test]
+fn a_journal_of_a_later_kforge_is_refused_and_stays_as_it_is() {
+    let project = project();
+    let mut server = Server::start(&project, &[]);
+    server.evaluate(&request(&source("2", "first")));
+    server.kill();
+    let journal = project.home().join("serve/journal");
+    let mut text = std::fs::read(&journal).unwrap();
+    let row = b"{\"colour\":1}";
+    let sum = kforge::base::Digest::of(row).hex();
+    text.extend([&sum.as_bytes()[..16], b" ", row, b"\nhalf"].concat());
+    std::fs::write(&journal, &text).unwrap();
+    let said = Server::try_start(&project, &[]).err().unwrap();
+    assert!(said.contains("was written by a later kforge"), "{said}");
+    assert_eq!(std::fs::read(&journal).unwrap(), text);
+}
+
+#[test]
+fn a_journal_that_is_written_again_keeps_tasks_their_order_and_results() {
+    let project = project();
+    let mut server = Server::start(&project, &["--evaluations", "1"]);
+    let done = server.evaluate(&request(&source("2", "first")));
+    let blocker = server.post("/v1/evaluations", &endless("blocks")).expect(202).json();
+    let cancelled = server.post("/v1/evaluations", &request("cancelled")).expect(202).json();
+    server.delete(&path(&cancelled)).expect(200);
+    let waits = server.post("/v1/evaluations", &request(&source("3", "first"))).expect(202).json();
+    let list = |server: &Server| -> Vec<Value> {
+        let list = server.get("/v1/tasks").expect(200).json();
+        list["tasks"].as_array().unwrap().iter().map(|task| task["id"].clone()).collect()
+    };
+    let before = list(&server);
+    server.kill();
+    let journal = project.home().join("serve/journal");
+    assert!(std::fs::read_to_string(&journal).unwrap().contains("\"source\":\"cancelled\""));
+    // More than half of it must be unneeded.
+    let mut server = Server::start(&project, &["--evaluations", "1"]);
+    let many: Vec<Value> = (0..20).map(|n| request(&format!("{n} {}", "x".repeat(1000)))).collect();
+    for request in many {
+        let task = server.post("/v1/evaluations", &request).expect(202).json();
+        server.delete(&path(&task)).expect(200);
+    }
+    server.kill();
+    let (size, server) = (std::fs::metadata(&journal).unwrap().len(), Server::start(&project, &["--journal-size", "1"]));
+    assert!(std::fs::metadata(&journal).unwrap().len() < size / 2);
+    assert!(!std::fs::read_to_string(&journal).unwrap().contains("xxxxx"), "sources of cancelled candidates are gone");
+    assert_eq!(list(&server)[20..], before);
+    assert_eq!(server.get(&path(&done)).expect(200).json(), done);
+    server.delete(&path(&blocker)).expect(200);
+    assert_eq!(server.get(&format!("{}?wait=100", path(&waits))).json()["result"]["verdict"], "fail");
 }
 
 #[test]
@@ -59,6 +148,9 @@ fn half_a_row_and_a_damaged_row_do_not_keep_the_server_from_starting() {
 fn sigterm_finishes_what_runs_and_leaves_the_rest_for_the_next_start() {
     let project = project();
     let mut server = Server::start(&project, &["--evaluations", "1", "--drain-timeout", "100s"]);
+    let mut known = request(&source("3", "first"));
+    known["id"] = "known".into();
+    let known = (server.evaluate(&known), known);
     let runs = server.post("/v1/evaluations", &endless("runs")).expect(202).json();
     until("it runs", || server.get(&path(&runs)).json()["status"] == "running");
     let waits = server.post("/v1/evaluations", &request(&source("2", "first"))).expect(202).json();
@@ -71,6 +163,8 @@ fn sigterm_finishes_what_runs_and_leaves_the_rest_for_the_next_start() {
     let refused = server.post("/v1/evaluations", &request("new"));
     assert!(refused.header("retry-after").is_some());
     assert_eq!(refused.expect(503).json()["code"], "draining");
+    // The same request again is no new task.
+    assert_eq!(server.post("/v1/evaluations", &known.1).expect(200).json(), known.0);
     // What runs may end: here because it is cancelled.
     assert_eq!(server.get(&path(&runs)).json()["status"], "running");
     server.delete(&path(&runs)).expect(200);
@@ -109,25 +203,6 @@ fn tasks_are_forgotten_after_their_time_and_evaluated_again() {
     server.get(&path(&task)).expect(404);
     let again = server.evaluate(&request(&source("2", "first")));
     assert_eq!(again["shared"], false);
-}
-
-#[test]
-fn only_so_many_ended_tasks_are_kept() {
-    let project = project();
-    let mut server = Server::start(&project, &["--keep", "3"]);
-    let task = |at: u32| {
-        let mut request = request(&source("2", "first"));
-        request["id"] = format!("task-{at}").into();
-        request
-    };
-    (0..5).for_each(|at| drop(server.evaluate(&task(at))));
-    server.kill();
-    let server = Server::start(&project, &["--keep", "3"]);
-    let list = server.get("/v1/tasks").expect(200).json();
-    let ids: Vec<&str> = list["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["task-4", "task-3", "task-2"]);
-    // The result lives as long as one of its tasks.
-    assert_eq!(server.evaluate(&task(9))["shared"], true);
 }
 
 #[test]

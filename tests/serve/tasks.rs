@@ -37,7 +37,7 @@ fn what_does_not_compile_fails_with_the_words_of_the_compiler() {
         (&json!("compile.error"), &json!("candidate.cu"), &json!(4))
     );
     assert!(!task.to_string().contains(project.home().to_str().unwrap()), "{task}");
-    // It is known now, too.
+    // It is known now.
     server.evaluate(&request(&source("undeclared_factor", "first")));
     assert_eq!(server.metric("kforge_tasks_known_total"), 1);
 }
@@ -144,7 +144,7 @@ fn tasks_are_listed_and_found_and_those_that_are_not_there_are_not() {
 }
 
 #[test]
-fn holdout_shapes_are_told_as_a_verdict_only() {
+fn holdout_shapes_are_in_a_result_as_a_verdict_only() {
     let project = project();
     let server = Server::start(&project, &[]);
     let with_holdout = |source: &str| {
@@ -178,6 +178,67 @@ fn holdout_shapes_are_told_as_a_verdict_only() {
             }
         }
     }
+}
+
+#[test]
+fn a_diagnostic_at_a_holdout_shape_reveals_nothing_of_it() {
+    let project = project();
+    let server = Server::start(&project, &[]);
+    let mut wrong = request(&source("2", "first"));
+    wrong["candidate"]["operator"]["operator"]["shapes"]["veiled"] = json!({ "n": 777, "role": "holdout" });
+    wrong["candidate"]["operator"]["launch"][0]["grid"] = json!(["(n + 5) / 5"]);
+    let task = server.evaluate(&wrong);
+    assert_eq!(task["result"]["cause"], "not-accepted", "{task}");
+    assert_eq!(task["result"]["reason"], "the operator or a launch is wrong at a holdout shape");
+    assert_eq!(task["result"]["messages"], json!([]));
+    // What is wrong at other shapes is said as it is there.
+    wrong["candidate"]["operator"]["launch"][0]["grid"] = json!(["(n + 5) / 7"]);
+    let task = server.evaluate(&wrong);
+    assert!(task["result"]["reason"].as_str().unwrap().contains("15 / 7"), "{task}");
+    assert!(!task["result"].to_string().contains("78"), "{task}");
+}
+
+#[test]
+fn the_example_of_the_page_is_accepted() {
+    let page = include_str!("../../docs/serve.md");
+    let (_, after) = page.split_once("-d @- <<'END'\n").unwrap();
+    let mut example: Value = serde_json::from_str(after.split_once("\nEND\n").unwrap().0).unwrap();
+    // As the page says of a server without that GPU.
+    for key in ["target", "measure"] {
+        assert!(example.as_object_mut().unwrap().remove(key).is_some());
+    }
+    let project = project();
+    let server = Server::start(&project, &[]);
+    let task = server.evaluate(&example);
+    assert_eq!(task["result"]["verdict"], "pass", "{task}");
+}
+
+#[test]
+fn a_candidate_of_too_many_variants_is_not_accepted() {
+    let project = project();
+    let server = Server::start(&project, &["--steps", "6"]);
+    let with = |count: usize| {
+        let mut request = request(&source("2", "first"));
+        request["candidate"]["operator"]["kernel"]["tune"]["EXTRA"] = (1..=count).collect::<Vec<_>>().into();
+        request["candidate"]["operator"]["launch"][0]["grid"] = json!(["min(EXTRA, 1)"]);
+        request
+    };
+    let task = server.evaluate(&with(7));
+    assert_eq!(task["result"]["cause"], "not-accepted", "{task}");
+    assert!(task["result"]["reason"].as_str().unwrap().contains("7 variants times shapes"), "{task}");
+    let task = server.evaluate(&with(2));
+    assert_eq!(task["result"]["verdict"], "pass", "{task}");
+    assert_eq!(task["result"]["kernels"][0]["variants"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_candidate_joins_no_workspace_above_the_folder_of_the_server() {
+    let project = project();
+    std::fs::write(project.root().join("kernel.toml"), "[workspace]\nmembers = [\"state/work/*\"]\n").unwrap();
+    let server = Server::start(&project, &["--state", "state"]);
+    let task = server.evaluate(&request(&source("2", "first")));
+    assert_eq!(task["result"]["verdict"], "pass", "{task}");
+    assert!(!project.root().join("kforge.lock").exists());
 }
 
 #[test]

@@ -113,9 +113,10 @@ impl Service {
         let is_probably_needed = is_needed(&self.lock().state);
         let row = is_probably_needed.then(|| checked.row()).transpose().map_err(failed)?;
         let accepted = self.change(|Inner { state, journal }| {
-            let row = match row {
-                None if is_needed(state) => Some(checked.row().map_err(failed)?),
-                row => row,
+            let row = match (is_needed(state), row) {
+                (true, None) => Some(checked.row().map_err(failed)?),
+                (true, row) => row,
+                (false, _) => None,
             };
             self.accept_locked((state, journal), &key, &checked, row)
         });
