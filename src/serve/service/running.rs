@@ -107,6 +107,9 @@ impl Service {
                 let value = value.clone();
                 let row = Row::Finished { content, result: number, keeps, at: at.wall, verdict, value };
                 let (place, rows) = journal.append(&row)?;
+                // Whoever sees the result finds it counted.
+                self.metrics.of(verdict).add();
+                self.metrics.seconds.add(seconds);
                 state.finish(content, number, verdict, keeps, (at, rows), place);
                 journal.sync();
                 Ok::<_, std::io::Error>(())
@@ -119,8 +122,6 @@ impl Service {
             }
             std::thread::sleep(AGAIN);
         }
-        self.metrics.of(verdict).add();
-        self.metrics.seconds.add(seconds);
     }
 
     /// Ends evaluations whose time is over, and tidies.
