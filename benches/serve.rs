@@ -1,6 +1,7 @@
 //! `kforge serve` under load, over real sockets, with this machine's processors shared by the server and its clients. 64 clients send requests whose result is
 //! known, first ten a second each and then one after the other; 1,000 clients send 20,000 of them. Prints percentiles and the server's memory, and fails if a
-//! request of the first takes longer than the limit in `docs/performance.md`. `KFORGE_TEST_PROGRAM` names another program, such as a released one.
+//! request of the first takes longer than the limit in `docs/performance.md`. A number as an argument divides how many requests each client sends.
+//! `KFORGE_TEST_PROGRAM` names another program, such as a released one.
 #![expect(clippy::print_stdout, reason = "a bench's result is what it prints")]
 
 use std::io::{BufRead, BufReader};
@@ -150,11 +151,13 @@ fn main() {
         assert_eq!(value["result"]["verdict"], "pass", "{value}");
         println!("evaluation {content} on cpu: {seconds:.2} s");
     }
+    let part: usize = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(1).max(1);
+    let each = |requests: usize| requests.div_ceil(part);
     let before = memory(&server).0;
-    let paced = load(&server, 64, 50, Duration::from_millis(100));
+    let paced = load(&server, 64, each(50), Duration::from_millis(100));
     show("64 clients, ten requests a second each", &paced);
-    show("64 clients, one request after the other", &load(&server, 64, 200, Duration::ZERO));
-    show("1,000 clients, one request after the other", &load(&server, 1000, 20, Duration::ZERO));
+    show("64 clients, one request after the other", &load(&server, 64, each(200), Duration::ZERO));
+    show("1,000 clients, one request after the other", &load(&server, 1000, each(20), Duration::ZERO));
     let (after, most) = memory(&server);
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     println!(

@@ -1,10 +1,11 @@
 //! What survives: SIGKILL, SIGTERM, restarts.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, endless, project, request, source, until};
+use crate::server::{Server, distinct, endless, project, request, source, until};
 
 fn path(task: &Value) -> String {
     format!("/v1/tasks/{}", task["id"].as_str().unwrap())
@@ -59,7 +60,11 @@ fn an_evaluation_during_which_servers_end_is_given_up() {
     server.kill();
     let mut server = Server::start(&project, &["--attempts", "1", "--drain-timeout", "0s"]);
     let task = server.get(&format!("{}?wait=100", path(&ends))).expect(200).json();
-    assert_eq!((&task["result"]["verdict"], &task["result"]["cause"]), (&json!("unknown"), &json!("internal")), "{task}");
+    assert_eq!(
+        (&task["result"]["verdict"], &task["result"]["cause"]),
+        (&json!("unknown"), &json!("internal")),
+        "{task}"
+    );
     assert!(task["result"]["reason"].as_str().unwrap().contains("the server ended 1 times"), "{task}");
     // An end by SIGTERM is no fault of what runs.
     let runs = server.post("/v1/evaluations", &endless("runs")).expect(202).json();
@@ -112,7 +117,8 @@ fn a_journal_that_is_written_again_keeps_tasks_their_order_and_results() {
         server.delete(&path(&task)).expect(200);
     }
     server.kill();
-    let (size, server) = (std::fs::metadata(&journal).unwrap().len(), Server::start(&project, &["--journal-size", "1"]));
+    let (size, server) =
+        (std::fs::metadata(&journal).unwrap().len(), Server::start(&project, &["--journal-size", "1"]));
     assert!(std::fs::metadata(&journal).unwrap().len() < size / 2);
     assert!(!std::fs::read_to_string(&journal).unwrap().contains("xxxxx"), "sources of cancelled candidates are gone");
     assert_eq!(list(&server)[20..], before);
@@ -203,6 +209,40 @@ fn tasks_are_forgotten_after_their_time_and_evaluated_again() {
     server.get(&path(&task)).expect(404);
     let again = server.evaluate(&request(&source("2", "first")));
     assert_eq!(again["shared"], false);
+    // Nor is their source kept, although the journal is small.
+    let cancelled = server.post("/v1/evaluations", &endless("a secret of the candidate")).expect(202).json();
+    server.delete(&path(&cancelled)).expect(200);
+    let journal = project.home().join("serve/journal");
+    let has_source = || std::fs::read_to_string(&journal).unwrap().contains("a secret of the candidate");
+    assert!(has_source());
+    until("the journal is written again", || !has_source());
+}
+
+#[test]
+#[ignore = "second tier: waits for the collection of the cache"]
+fn the_cache_is_collected_although_requests_keep_coming() {
+    let project = project();
+    let server = Server::start_online(&project, &[]);
+    let collected = project.home().join("collected");
+    drop(std::fs::remove_file(&collected));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (server, over) = (&server, &over);
+            scope.spawn(move || {
+                for n in (0..).take_while(|_| !over.load(Ordering::Relaxed)) {
+                    let task = server.evaluate(&distinct(request(&source("2", "first")), client * 100_000 + n));
+                    assert_eq!(task["result"]["verdict"], "pass", "{task}");
+                }
+            });
+        }
+        let began = Instant::now();
+        while !collected.exists() && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert!(collected.exists(), "nothing was collected");
 }
 
 #[test]

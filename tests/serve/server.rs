@@ -30,8 +30,17 @@ impl Server {
 
     /// The same. If it ends at once, the error is what it said.
     pub(crate) fn try_start(project: &Project, words: &[&str]) -> Result<Server, String> {
+        Server::try_spawn(project, &[&["--offline"], words].concat())
+    }
+
+    /// Starts one that may use the network, and so may collect the cache.
+    pub(crate) fn start_online(project: &Project, words: &[&str]) -> Server {
+        Server::try_spawn(project, words).unwrap_or_else(|said| panic!("{said}"))
+    }
+
+    fn try_spawn(project: &Project, words: &[&str]) -> Result<Server, String> {
         let listen: &[&str] = if words.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
-        let all = [&["serve", "--offline"], listen, words].concat();
+        let all = [&["serve"], listen, words].concat();
         let mut child = project.command(&all).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let mut before = String::new();

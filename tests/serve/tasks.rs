@@ -162,7 +162,8 @@ fn holdout_shapes_are_in_a_result_as_a_verdict_only() {
         assert_eq!((&task["result"]["verdict"], &variant["verdict"]), (&json!(verdict), &json!(verdict)));
         assert_eq!(variant["shapes"].as_array().unwrap().len(), 1);
         assert_eq!(variant["shapes"][0]["verdict"], "pass");
-        assert!(!task.to_string().contains("veiled") && !task.to_string().contains("777"), "{task}");
+        let shown = task["result"].to_string();
+        assert!(!shown.contains("veiled") && !shown.contains("777"), "{task}");
         if verdict == "fail" {
             assert_eq!(task["result"]["reason"], "wrong at a holdout shape");
         }
@@ -171,7 +172,9 @@ fn holdout_shapes_are_in_a_result_as_a_verdict_only() {
         following.send("GET", &path, None).unwrap();
         assert_eq!(following.head().unwrap().0, 200);
         loop {
-            let line = following.line().unwrap();
+            // Digests have any digits.
+            let line = following.line().unwrap().replace(task["content"].as_str().unwrap(), "");
+            let line = line.replace(task["id"].as_str().unwrap(), "");
             assert!(!line.contains("veiled") && !line.contains("777"), "{line}");
             if line.starts_with("event: done") {
                 break;

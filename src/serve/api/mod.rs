@@ -17,4 +17,6 @@ pub use result::{
     TimeResult, VariantResult, VerdictWord,
 };
 pub use table::{Table, TableValue};
-pub use task::{ErrorAnswer, ErrorCode, Health, HealthStatus, Progress, StepDone, Task, TaskList, TaskStatus, TaskSummary};
+pub use task::{
+    ErrorAnswer, ErrorCode, Health, HealthStatus, Progress, StepDone, Task, TaskList, TaskStatus, TaskSummary,
+};

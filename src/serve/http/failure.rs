@@ -52,8 +52,12 @@ impl From<Refusal> for Failure {
             Refusal::Invalid(_) => (ErrorCode::BadRequest, None),
             Refusal::Conflict(_) => (ErrorCode::Conflict, None),
             Refusal::NoTask(_) => (ErrorCode::NotFound, None),
-            Refusal::QueueFull { retry_after_s, .. } | Refusal::QueueBytes { retry_after_s, .. } => (ErrorCode::QueueFull, Some(retry_after_s)),
-            Refusal::ClientLimit { retry_after_s, .. } | Refusal::ClientBytes { retry_after_s, .. } => (ErrorCode::ClientLimit, Some(retry_after_s)),
+            Refusal::QueueFull { retry_after_s, .. } | Refusal::QueueBytes { retry_after_s, .. } => {
+                (ErrorCode::QueueFull, Some(retry_after_s))
+            }
+            Refusal::ClientLimit { retry_after_s, .. } | Refusal::ClientBytes { retry_after_s, .. } => {
+                (ErrorCode::ClientLimit, Some(retry_after_s))
+            }
             Refusal::Draining => (ErrorCode::Draining, Some(5)),
             Refusal::Storage(_) => (ErrorCode::Storage, Some(30)),
         };

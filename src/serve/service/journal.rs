@@ -372,7 +372,8 @@ impl Moved {
     /// The new place of a row. A row that was not copied keeps its place in the old file, which is read as long as somebody holds it.
     pub(super) fn place(&self, place: &Place) -> Place {
         let is_in_tail = place.at >= self.tail.0;
-        let at = self.moved.get(&place.at).copied().or_else(|| is_in_tail.then(|| place.at - self.tail.0 + self.tail.1));
+        let at =
+            self.moved.get(&place.at).copied().or_else(|| is_in_tail.then(|| place.at - self.tail.0 + self.tail.1));
         match at.filter(|_| Arc::ptr_eq(&place.file, &self.old)) {
             Some(at) => Place { file: self.file.clone(), at, length: place.length },
             None => place.clone(),

@@ -75,7 +75,9 @@ impl Service {
     fn evaluated(&self, begun: &Begun, folder: &Path) -> Evaluated {
         let Begun { request, stop, log, attempts, .. } = begun;
         if *attempts >= self.config.attempts {
-            return fault(format!("the server ended {attempts} times while it evaluated this, so it does not try again"));
+            return fault(format!(
+                "the server ended {attempts} times while it evaluated this, so it does not try again"
+            ));
         }
         let evaluated = match request.read::<Row>() {
             Ok(Row::Request { request, .. }) => match serde_json::from_str::<EvaluationRequest>(request.get()) {

@@ -428,8 +428,7 @@ impl State {
             return None;
         }
         let entries = &self.entries;
-        let is_next =
-            |content: &Digest| entries.get(content).is_some_and(|entry| entry.waits() && entry.is_suspect);
+        let is_next = |content: &Digest| entries.get(content).is_some_and(|entry| entry.waits() && entry.is_suspect);
         std::iter::from_fn(|| self.suspects.pop_front()).find(is_next)
     }
 

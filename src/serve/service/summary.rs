@@ -40,14 +40,17 @@ impl Summary {
     /// The same, without folders of the server, each with what is written in its place. Every text of the result is searched.
     pub(super) fn without_folders(&mut self, folders: &[(&str, &str)]) {
         let Ok(text) = serde_json::to_string(&self.result) else { return };
-        let is_in = |folder: &str| serde_json::to_string(folder).is_ok_and(|quoted| text.contains(quoted.trim_matches('"')));
+        let is_in =
+            |folder: &str| serde_json::to_string(folder).is_ok_and(|quoted| text.contains(quoted.trim_matches('"')));
         if !folders.iter().any(|(folder, _)| is_in(folder)) {
             return;
         }
         fn walk(value: &mut Value, folders: &[(&str, &str)]) {
             match value {
                 Value::String(text) => {
-                    for (folder, place) in folders.iter().filter(|(folder, _)| text.contains(folder)).collect::<Vec<_>>() {
+                    for (folder, place) in
+                        folders.iter().filter(|(folder, _)| text.contains(folder)).collect::<Vec<_>>()
+                    {
                         let below = if *place == "." { String::new() } else { format!("{place}/") };
                         *text = text.replace(&format!("{folder}/"), &below).replace(folder, place);
                     }
@@ -434,7 +437,9 @@ mod tests {
 
     #[test]
     fn no_text_of_a_result_names_folders_of_the_server() {
-        let text = |what: &str| format!("{what} in /srv/home/serve/work/3/src/k.cu and /srv/home/serve/work/3, by /srv/home/tools");
+        let text = |what: &str| {
+            format!("{what} in /srv/home/serve/work/3/src/k.cu and /srv/home/serve/work/3, by /srv/home/tools")
+        };
         let shape = serde_json::json!({ "shape": "a", "verdict": "fail", "emulated": true, "confirmed": false,
             "reason": text("reason"), "finding": { "explanation": text("finding") } });
         let kernel = serde_json::json!({ "kernel": "k", "operator": "o", "target": "cpu", "verdict": "fail", "reason": text("kernel"),

@@ -14,7 +14,8 @@ use crate::api::{Cause, EvaluationResult, Task, TaskList, TaskStatus, TaskSummar
 const MOST_LOOKED_AT: usize = 10_000;
 
 /// The result of a task whose row cannot be read as one.
-const UNREADABLE: &str = "the result was stored by another kforge, and cannot be read: send the request again under another id";
+const UNREADABLE: &str =
+    "the result was stored by another kforge, and cannot be read: send the request again under another id";
 
 impl Service {
     /// A task as its client sees it.
@@ -176,5 +177,47 @@ fn summary_of(state: &State, task: &TaskState) -> TaskSummary {
         priority: task.accepted.priority,
         submitted_at: clock::text(task.accepted.at),
         verdict,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Measure, Priority};
+    use crate::service::state::Ended;
+    use kforge_foundation::base::Digest;
+
+    #[test]
+    fn a_list_looks_at_so_many_tasks_and_says_where_it_goes_on() {
+        let (mut state, client) = (State::default(), Client::new("c"));
+        for number in 0..25 {
+            let accepted = Accepted {
+                client: client.0.clone(),
+                id: number.to_string().into(),
+                number,
+                content: Digest::of(b""),
+                measure: Measure::Verify,
+                priority: Priority::Low,
+                timeout_s: 1,
+                at: 0,
+                known: None,
+                shared: false,
+            };
+            state.add_ended(Ended { accepted, at: 0, result: None, shared: false });
+        }
+        let list = |status, before| listed(&state, &client, Some(status), (7, 10), before);
+        let none = list(TaskStatus::Done, None);
+        assert_eq!((none.tasks.len(), none.next), (0, Some(15)));
+        assert_eq!(list(TaskStatus::Done, none.next).next, Some(5));
+        assert_eq!(list(TaskStatus::Done, Some(5)).next, None);
+        let (mut seen, mut before) = (0, None);
+        loop {
+            let part = list(TaskStatus::Cancelled, before);
+            (seen, before) = (seen + part.tasks.len(), part.next);
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, 25);
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use super::*;
 use crate::api::Measure;
 use crate::service::journal::{Journal, Kept, Replacement};
-use serde_json::value::RawValue;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 /// Numbers that look random: a multiplicative generator modulo 2^31 - 1.
 struct Chance(u64);
@@ -243,7 +243,11 @@ fn what_is_forgotten_leaves_nothing() {
         machine.end(&mut chance);
     }
     let ended = machine.state.tasks();
-    assert_eq!(machine.state.forget(0, 10, i64::MAX), ended - 30, "the oldest of more than 10 of each of three clients");
+    assert_eq!(
+        machine.state.forget(0, 10, i64::MAX),
+        ended - 30,
+        "the oldest of more than 10 of each of three clients"
+    );
     assert_eq!(machine.state.forget(i64::MAX, 10, i64::MAX), 30, "all are old");
     machine.state.forget_unused();
     let State { tasks, clients, known, results, ended, .. } = &machine.state;
@@ -285,7 +289,18 @@ fn a_client_with_many_tasks_pushes_out_its_own_and_no_young_ones() {
     let mut ended = |client: &str, id: u64, at: i64| {
         let (client, id) = (Arc::from(client), Arc::from(id.to_string()));
         let number = machine.state.next_task();
-        let accepted = Accepted { client, id, number, content: content(1), measure: Measure::Verify, priority: Priority::Low, timeout_s: 1, at, known: None, shared: false };
+        let accepted = Accepted {
+            client,
+            id,
+            number,
+            content: content(1),
+            measure: Measure::Verify,
+            priority: Priority::Low,
+            timeout_s: 1,
+            at,
+            known: None,
+            shared: false,
+        };
         machine.state.add_ended(Ended { accepted, at, result: None, shared: false });
     };
     ended("few", 0, 10);
@@ -307,7 +322,18 @@ fn what_runs_as_servers_end_is_tried_one_after_another() {
         let (place, _) = machine.journal.append(&row).unwrap();
         machine.state.add_request(content(number), place);
         let (client, id) = (Arc::from("c"), Arc::from(number.to_string()));
-        let accepted = Accepted { client, id, number, content: content(number), measure: Measure::Verify, priority: Priority::Low, timeout_s: 1, at: 1, known: None, shared: false };
+        let accepted = Accepted {
+            client,
+            id,
+            number,
+            content: content(number),
+            measure: Measure::Verify,
+            priority: Priority::Low,
+            timeout_s: 1,
+            at: 1,
+            known: None,
+            shared: false,
+        };
         machine.journal.append(&Row::Accepted(accepted.clone())).unwrap();
         machine.state.accept(accepted, moment(1), 0);
     };
