@@ -18,10 +18,14 @@ fn a_page_reaches_no_server_without_tokens() {
     let project = project();
     let server = Server::start(&project, &[]);
     let page = "host: localhost\r\norigin: http://evil.example\r\ncontent-type: text/plain";
-    for headers in [page, "host: evil.example", "host: 127.0.0.1.evil.example:7377", "host: 127.0.0.1\r\norigin: null"] {
-        for (method, path) in
-            [("POST", "/v1/evaluations"), ("GET", "/v1/tasks"), ("GET", "/kernelgym/status/a"), ("POST", "/slime/reward")]
-        {
+    for headers in [page, "host: evil.example", "host: 127.0.0.1.evil.example:7377", "host: 127.0.0.1\r\norigin: null"]
+    {
+        for (method, path) in [
+            ("POST", "/v1/evaluations"),
+            ("GET", "/v1/tasks"),
+            ("GET", "/kernelgym/status/a"),
+            ("POST", "/slime/reward"),
+        ] {
             assert_eq!(status(&server, method, path, headers), 403, "{method} {path} {headers}");
         }
     }

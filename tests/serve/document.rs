@@ -54,7 +54,10 @@ fn every_route_is_described_and_answers_are_as_described() {
             let answer = server.connect().ask(&method.to_uppercase(), &path, body).unwrap();
             if has_id {
                 let found = answer.expect(404).json();
-                assert_eq!((&found["code"], &found["message"]), (&json!("not-found"), &json!("there is no task `none`")));
+                assert_eq!(
+                    (&found["code"], &found["message"]),
+                    (&json!("not-found"), &json!("there is no task `none`"))
+                );
             } else if method == "post" {
                 let found = answer.expect(400).json();
                 assert!(found["message"].as_str().unwrap().contains("missing field"), "{method} {path}: {found}");

@@ -117,7 +117,8 @@ fn what_another_run_could_change_is_evaluated_again() {
     let again = done(&server, &request);
     assert_eq!((&again["task_id"], &again["error"]), (&first["task_id"], &first["error"]));
     assert_eq!(server.metric("kforge_evaluation_seconds_count"), 2);
-    let other = json!({ "solution": solution("s", "return x"), "workload_uuids": ["a-1"], "task_id": first["task_id"] });
+    let other =
+        json!({ "solution": solution("s", "return x"), "workload_uuids": ["a-1"], "task_id": first["task_id"] });
     server.post("/flashinfer-bench/evaluate", &other).expect(409);
 }
 

@@ -141,6 +141,9 @@ fn a_client_with_all_its_tasks_is_refused_before_its_sources_are_read_and_a_batc
     let project = project();
     let server = Server::start(&project, &["--evaluations", "1", "--client-limit", "1"]);
     let blocker = server.post("/v1/evaluations", &endless("blocks")).expect(202).json();
+    let figure = |path: &str, key: &str| server.get(&format!("/kernelgym/{path}")).expect(200).json()[key].clone();
+    until("it runs", || figure("queue/status", "processing") == 1);
+    assert_eq!((figure("health", "processing"), figure("metrics", "processing_tasks")), (json!(1), json!(1)));
     let mut broken = request("a", &candidate("return x"));
     broken["reference_code"] = "def f(:\n".into();
     let refused = server.post("/kernelgym/evaluate", &broken);

@@ -219,4 +219,23 @@ mod tests {
             assert!(tokio::time::timeout(moment, limits.reserve(&clients[1], UNIT)).await.is_ok(), "others have room");
         });
     }
+
+    #[test]
+    fn values_have_room_until_they_were_accepted() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let limits = Limits::new(1 << 20, Duration::from_secs(10));
+            let text = format!("{{\"a\": [{}1]}}", "1,".repeat(MOST_VALUES - 3));
+            let read = || async {
+                let (headers, client) = (HeaderMap::new(), Client::new("a"));
+                counted::<HashMap<String, Vec<u8>>>(&headers, Body::from(text.clone()), &limits, &client).await.unwrap()
+            };
+            let held = [read().await, read().await];
+            assert_eq!(held[0].0["a"].len(), MOST_VALUES - 2);
+            let moment = Duration::from_millis(50);
+            assert!(tokio::time::timeout(moment, read()).await.is_err(), "their values are not accepted yet");
+            drop(held);
+            read().await;
+        });
+    }
 }

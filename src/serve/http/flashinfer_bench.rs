@@ -167,9 +167,7 @@ impl Bench {
         let bytes = asked.size();
         // What a task that has not ended was asked for is needed for its answer.
         let has_not_ended = |one: &str| app.service.log(client, one).is_some();
-        self.asked.put(client, &id, Arc::new(asked), bytes, |asked| {
-            asked.kept.as_deref().is_some_and(has_not_ended)
-        });
+        self.asked.put(client, &id, Arc::new(asked), bytes, |asked| asked.kept.as_deref().is_some_and(has_not_ended));
         Ok(json!({ "task_id": id, "normalized_solution_name": name }))
     }
 

@@ -14,8 +14,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::places::Places;
 use super::auth::{Auth, Tokens, TokensError};
+use super::places::Places;
 use super::stalled::Stalled;
 use super::{App, TraceSet, TraceSetError, Traffic, body, openapi, router};
 use crate::service::Service;

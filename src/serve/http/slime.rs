@@ -20,8 +20,8 @@ use serde_json::value::RawValue;
 use super::failure::Failure;
 use super::{App, Caller, body, json_of};
 use crate::api::{
-    Candidate, Cause, ErrorCode, EvaluationRequest, EvaluationResult, KernelResult, Measure, PackageCandidate,
-    Table, VariantResult, VerdictWord,
+    Candidate, Cause, ErrorCode, EvaluationRequest, EvaluationResult, KernelResult, Measure, PackageCandidate, Table,
+    VariantResult, VerdictWord,
 };
 use crate::service::Client;
 

@@ -126,7 +126,10 @@ fn a_shape_that_is_held_back_is_neither_named_nor_explained() {
             vec![asked, broken],
             vec![
                 candidate(1, 0, "V=1", Became::Wrong, Some(2.0)),
-                CandidateReport { because: "error: `n` is not 7919u".into(), ..candidate(1, 0, "V=2", Became::Refused, None) },
+                CandidateReport {
+                    because: "error: `n` is not 7919u".into(),
+                    ..candidate(1, 0, "V=2", Became::Refused, None)
+                },
             ],
         )
     };

@@ -252,7 +252,8 @@ fn failure_text(result: &EvaluationResult, kernel: Option<&KernelResult>) -> Str
     let explanations = shapes.filter_map(|shape| Some(shape.finding.as_ref()?.explanation.as_str()));
     let own = kernel.and_then(|kernel| kernel.reason.as_deref());
     let is_own = |of: &Option<String>| of.as_deref().is_none_or(|name| name != REFERENCE);
-    let errors = result.messages.iter().filter(|message| message.severity == MessageSeverity::Error && is_own(&message.kernel));
+    let errors =
+        result.messages.iter().filter(|message| message.severity == MessageSeverity::Error && is_own(&message.kernel));
     let all = own.or(result.reason.as_deref()).into_iter().chain(explanations);
     let mut lines: Vec<&str> = vec![];
     for text in all.chain(errors.map(|message| message.message.as_str())) {
@@ -325,9 +326,22 @@ mod tests {
         assert_eq!(of(&known, "total_kernel_run_time_in_profiling_us"), Some(4.0));
         let bounds = with(0.0, 0.75, json!("unknown"));
         assert!(!bounds.decoy_kernel && of(&bounds, "num_custom_kernels").is_none(), "unknown is not 0");
+        let mut unseen = kernel(DECOY, "pass", Some(2e6));
+        unseen["calls"][0]["own"] = json!({ "at_least": 0.5, "at_most": 1.0, "device_ns": 4e3, "kernels": [] });
+        let unseen = GymAnswer::of("a", &task(result("pass", None, &[unseen, kernel(REFERENCE, "pass", Some(6e6))])));
+        assert!(!unseen.decoy_kernel && unseen.speedup == 3.0, "records decide, and not the source");
         let none = with(0.0, 0.0, json!({ "library": "torch" }));
         assert_eq!((none.decoy_kernel, none.kernel_runtime, none.speedup), (true, -1.0, 0.0));
         assert_eq!(of(&none, "num_custom_kernels"), Some(0.0));
+    }
+
+    #[test]
+    fn a_cancelled_task_has_failed_with_a_text() {
+        let mut cancelled = task(result("pass", None, &[]));
+        (cancelled.result, cancelled.status) = (None, TaskStatus::Cancelled);
+        let answer = GymAnswer::of("a", &cancelled);
+        assert_eq!((answer.status, answer.error_code), (GymStatus::Failed, Some(GymCode::UnknownError)));
+        assert_eq!(answer.error_message.as_deref(), Some("the task was cancelled"));
     }
 
     #[test]

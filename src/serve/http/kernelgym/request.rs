@@ -232,7 +232,8 @@ mod tests {
     use serde_json::json;
 
     fn request(with: &Value) -> Result<GymRequest, WrongField> {
-        let mut value = json!({ "task_id": "a", "reference_code": "class Net: pass", "kernel_code": "class NetNew: pass" });
+        let mut value =
+            json!({ "task_id": "a", "reference_code": "class Net: pass", "kernel_code": "class NetNew: pass" });
         value.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
         GymRequest::of(value)
     }
@@ -253,7 +254,10 @@ mod tests {
     fn a_class_of_any_name_is_the_reference() {
         assert_eq!(request(&json!({})).unwrap().reference(), "class Net: pass");
         let named = request(&json!({ "entry_point": "Net" })).unwrap();
-        assert_eq!((named.reference().as_str(), named.class().as_str()), ("class Net: pass\n\nModel = Net\n", "NetNew"));
+        assert_eq!(
+            (named.reference().as_str(), named.class().as_str()),
+            ("class Net: pass\n\nModel = Net\n", "NetNew")
+        );
         for odd in ["", "1Net", "a b", "é", "a\u{7f}"] {
             assert_eq!(request(&json!({ "entry_point": odd })).unwrap_err().field, "entry_point", "{odd}");
         }
