@@ -69,7 +69,7 @@ fn a_client_leaves_connections_for_others_and_for_whether_the_server_is_there() 
     let mut waits = server.connect_as("0123456789abcdef");
     waits.send("POST", "/v1/evaluations?wait=100", Some(body.as_bytes())).unwrap();
     let mut follows = server.connect_as("0123456789abcdef");
-    let mut ask = |token: &str, path: &str| server.connect_as(token).ask("GET", path, None).unwrap();
+    let ask = |token: &str, path: &str| server.connect_as(token).ask("GET", path, None).unwrap();
     let mut id = String::new();
     until("it runs", || {
         let tasks = ask("0123456789abcdef", "/v1/tasks").expect(200).json();
