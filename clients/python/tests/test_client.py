@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
+import io
 import json
 import math
 import sys
@@ -10,6 +12,7 @@ import threading
 import time
 import types
 import unittest
+import urllib.error
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from unittest import mock
@@ -106,6 +109,15 @@ class Requests(unittest.TestCase):
             self.assertLessEqual(transport.pause(0, strange), 0.5)
         with self.assertRaisesRegex(KforgeError, "does-not-exist"):
             Client("http://does-not-exist.invalid", timeout=60.0).evaluate(OPERATOR)
+
+    def test_an_error_whose_text_ends_early_is_an_error_of_the_client(self) -> None:
+        class Broken(io.BytesIO):
+            def read(self, *_: Any) -> bytes:
+                raise http.client.IncompleteRead(b"{")
+
+        error = urllib.error.HTTPError("http://a", 400, "Bad Request", http.client.HTTPMessage(), Broken())
+        found = transport.refused(error)
+        self.assertEqual((found.status, found.code), (400, "connection"))
 
     def test_other_refusals_are_errors_at_once(self) -> None:
         with Server((409, {"code": "conflict", "message": "another content"})) as server:
@@ -245,6 +257,29 @@ class Environment(unittest.TestCase):
         with Server(done("fail")) as server, mock.patch.dict(sys.modules, {"verifiers": made, "datasets": datasets}):
             env = load_environment([{"question": "q", "task": {"candidate": {}}}], url=server.url)
             self.assertEqual(asyncio.run(all_of([{"type": "text", "text": "s"}])), [0.0, 0.0])
+
+    def test_a_caller_that_is_cancelled_cancels_no_other_one(self) -> None:
+        from kforge_client import environment
+
+        asked, goes_on = threading.Event(), threading.Event()
+
+        def slow(*_: Any) -> dict[str, Any]:
+            asked.set()
+            goes_on.wait(10.0)
+            return {"score": 1.0, "correct": 1.0, "known": 1.0}
+
+        async def both() -> float:
+            rewards = environment.Rewards(Client("http://127.0.0.1:1"), 1)
+            first, second = (asyncio.ensure_future(rewards.reward("s", "{}")) for _ in range(2))
+            await asyncio.to_thread(asked.wait, 10.0)
+            first.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await first
+            goes_on.set()
+            return await second
+
+        with mock.patch.object(environment, "compute_score", slow):
+            self.assertEqual(asyncio.run(both()), 1.0)
 
     def test_verifiers_is_imported_only_there(self) -> None:
         for module in ("verifiers", "datasets"):
