@@ -93,8 +93,12 @@ fn every_accepted_task_gets_one_right_answer_however_often_the_server_is_killed(
                     let content = chance.below(CONTENTS as u64);
                     let (factor, verdict) = if content % 2 == 0 { ("2", "pass") } else { ("3", "fail") };
                     let id = format!("task-{}", next.fetch_add(1, Ordering::Relaxed));
-                    // Most have new judgements only; some are compiled.
-                    let mark = if content % 8 < 2 { format!("content {content}") } else { "first".into() };
+                    // Most have new judgements only; some are compiled, a few of them each time.
+                    let mark = match (chance.below(40), content % 8) {
+                        (0, _) => id.clone(),
+                        (_, 0 | 1) => format!("content {content}"),
+                        _ => "first".into(),
+                    };
                     let mut body = distinct(request(&source(factor, &mark)), content as u32);
                     body["id"] = id.as_str().into();
                     let body = body.to_string();

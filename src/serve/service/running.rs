@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::Moment;
 use super::evaluate::{Evaluated, words};
+use super::journal::Line;
 use super::state::{Begun, Row, StopReason};
 use super::summary::Summary;
 use super::tidy::Collection;
@@ -103,12 +104,12 @@ impl Service {
         let Summary { result, keeps } = summary;
         let (verdict, seconds) = (result.verdict, result.seconds);
         let Ok(value) = serde_json::value::to_raw_value(&result) else { return self.put_back(content) };
+        let (at, number) = (Moment::now(), self.change(|inner| inner.state.take_result()));
+        let row = Row::Finished { content, result: number, keeps, at: at.wall, verdict, value };
+        let Ok(line) = Line::of(&row) else { return self.put_back(content) };
         loop {
             let is_stored = self.change(|Inner { state, journal }| {
-                let (at, number) = (Moment::now(), state.next_result());
-                let value = value.clone();
-                let row = Row::Finished { content, result: number, keeps, at: at.wall, verdict, value };
-                let (place, rows) = journal.append(&row)?;
+                let (place, rows) = journal.write(&line)?;
                 // Whoever sees the result finds it counted.
                 self.metrics.of(verdict).add();
                 self.metrics.seconds.add(seconds);

@@ -181,8 +181,10 @@ impl State {
         self.next_task
     }
 
-    pub(super) fn next_result(&self) -> u64 {
-        self.next_result
+    /// The number of the next result, which no other has.
+    pub(super) fn take_result(&mut self) -> u64 {
+        self.next_result += 1;
+        self.next_result - 1
     }
 
     /// The bytes of rows that are still needed.

@@ -26,6 +26,9 @@ fn content(number: u64) -> Digest {
     Digest::of(&number.to_le_bytes())
 }
 
+/// What is seen of a task: its number, its result, and whether it shared it.
+type SeenTask = (TaskStatus, u64, Option<u64>, bool);
+
 /// A service without threads.
 struct Machine {
     state: State,
@@ -96,7 +99,7 @@ impl Machine {
             return;
         }
         assert!(matches!(begun.request.read::<Row>().unwrap(), Row::Request { .. }));
-        let (number, keeps) = (self.state.next_result(), chance.below(4) > 0);
+        let (number, keeps) = (self.state.take_result(), chance.below(4) > 0);
         let (content, at, verdict) = (begun.content, self.now, VerdictWord::Pass);
         let row = Row::Finished { content, result: number, keeps, at, verdict, value: raw(&json!(number)) };
         let (place, rows) = self.journal.append(&row).unwrap();
@@ -135,7 +138,7 @@ impl Machine {
     }
 
     /// Every task as its client sees it after a restart: what runs waits again.
-    fn seen(&self) -> BTreeMap<(String, String), (TaskStatus, u64, Option<u64>, bool)> {
+    fn seen(&self) -> BTreeMap<(String, String), SeenTask> {
         let of = |(key, task): (&TaskKey, &TaskState)| {
             let status = match self.state.status(task) {
                 TaskStatus::Running => TaskStatus::Queued,
