@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OnceCell, OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::App;
 use super::failure::Failure;
@@ -123,6 +123,11 @@ impl Processes {
         })
     }
 
+    /// A place to start a process. A client waits with as many of its requests as could run, so others wait for no more than those.
+    async fn place(&self, client: &Client) -> Result<(OwnedSemaphorePermit, SemaphorePermit<'_>), AcquireError> {
+        Ok((self.own.of(client).acquire_owned().await?, self.all.acquire().await?))
+    }
+
     /// Does what takes a process.
     pub(super) async fn run<T: Send + 'static>(
         &self,
@@ -130,9 +135,7 @@ impl Processes {
         client: &Client,
         work: impl FnOnce(&Service) -> T + Send + 'static,
     ) -> Result<T, String> {
-        // A client waits with as many of its requests as could run, so others wait for no more than those.
-        let _own = self.own.of(client).acquire_owned().await.map_err(|e| e.to_string())?;
-        let _place = self.all.acquire().await.map_err(|e| e.to_string())?;
+        let _place = self.place(client).await.map_err(|e| e.to_string())?;
         let service = app.service.clone();
         tokio::task::spawn_blocking(move || work(&service)).await.map_err(|e| e.to_string())
     }
@@ -275,6 +278,7 @@ fn kept_id(interface: &str, id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt;
 
     #[test]
     fn the_last_entries_are_kept_and_those_that_are_needed() {
@@ -302,6 +306,25 @@ mod tests {
             kept.put(&clients[1], &n.to_string(), n, 0, |_| false);
         }
         assert_eq!((kept.get(&clients[0], "x"), kept.get(&clients[1], "0")), (Some(1), None));
+    }
+
+    #[test]
+    fn a_client_with_many_requests_does_not_keep_others_from_their_processes() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (processes, clients) = (Processes::default(), ["a", "b"].map(Client::new));
+            let first = processes.place(&clients[0]).await.unwrap();
+            let _second = processes.place(&clients[0]).await.unwrap();
+            let mut more: Vec<_> = (0..9).map(|_| Box::pin(processes.place(&clients[0]))).collect();
+            for waiting in &mut more {
+                assert!(waiting.as_mut().now_or_never().is_none());
+            }
+            let mut other = Box::pin(processes.place(&clients[1]));
+            assert!(other.as_mut().now_or_never().is_none(), "all are taken");
+            drop(first);
+            assert!(more[0].as_mut().now_or_never().is_none(), "it came first, and its client had its turn");
+            assert!(other.as_mut().now_or_never().is_some());
+        });
     }
 
     #[test]
