@@ -30,6 +30,7 @@
 //! | | [`report`] * | from results to values, text, markdown, JSON, and formats of other tools |
 //! | | [`release`] | import and export: evidence bundles; artifacts and where they are published; the comparison of two states |
 //! | `kforge-ops` | [`ops`] | what commands do: from a request to events and a result or a typed error; prints nothing and does not know the command line |
+//! | `kforge-serve` | `serve` | evaluation as a service: a queue, a journal and an HTTP interface in front of `ops`; a cargo feature of the same name |
 //! | `kforge` | [`cli`] | parses, calls an operation, renders; one thin file per command; the only printer |
 //!
 //! # The flow of data
@@ -69,6 +70,7 @@
 //! | `$KFORGE_HOME/scratch/` | expected outputs, computed again when needed |
 //! | `$KFORGE_HOME/pending/` | unfinished changes of a command to a workspace ([`workspace::changes`]) |
 //! | `~/.local/state/kforge/machine-key` | the key of this machine, outside the home; variables name another place ([`engine::machine_key`]) |
+//! | `$KFORGE_HOME/serve/` | what `kforge serve` must not forget, and the workspaces of its evaluations; `--state` names another folder |
 //! | `$KFORGE_HOME/tmp/`, `locks/`, `workspaces/` | unfinished files, locks, and the workspaces that use this home |
 //! | `.kforge-artifact-*`, `.kforge-rerun-*`, `.kforge-reproduce-*` in the system's temporary folder | what is verified, run again or compared, while that lasts ([`engine::temporary`]) |
 
@@ -81,6 +83,8 @@ pub use kforge_numerics::{measure, reference};
 pub use kforge_ops as ops;
 pub use kforge_pipeline::{optimize, plan, release, report, step};
 pub use kforge_project::{source, toolchain, workspace};
+#[cfg(feature = "serve")]
+pub use kforge_serve as serve;
 pub use kforge_types::{model, record};
 pub use kforge_worker as worker;
 

@@ -17,6 +17,8 @@ mod plumbing;
 mod query;
 mod package;
 mod release;
+#[cfg(feature = "serve")]
+mod serve;
 mod stores;
 
 pub use build::{BuildArgs, CompareArgs, CompareFormat, RequiredStanding, RunArgs};
@@ -32,6 +34,8 @@ pub use query::{DiffArgs, ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, S
 pub use release::{
     BindingsArgs, InstallArgs, LoaderLanguage, PackageArgs, PublishArgs, ReproduceArgs, VerifyArtifactArgs,
 };
+#[cfg(feature = "serve")]
+pub use serve::ServeArgs;
 pub use stores::{
     CacheCommand, CleanArgs, DoctorArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
     EvidenceTrust, EvidenceVerify, FetchArgs, KeyFor, ToolchainCommand, UpdateArgs,
@@ -266,6 +270,9 @@ pub enum Command {
     Affected(AffectedArgs),
     /// Build what the changes since a revision touch, require evidence, and compare champions
     Ci(CiArgs),
+    /// Evaluate kernels that others send over HTTP: a queue in front of builds
+    #[cfg(feature = "serve")]
+    Serve(ServeArgs),
     /// Show settings and where they come from
     ///
     /// A setting is set in a file: `.kforge/config.toml` in this folder or one above it, or `config.toml` in the home. `build.jobs` is `jobs` in the

@@ -61,8 +61,11 @@ impl WorkerExecutor<'_> {
             planned: job.planned,
             warm_up: false,
         };
-        let turn = |device| self.pool.turn(device, job.interrupted).ok_or(RunError::Interrupted);
-        let turn = job.device.map(turn).transpose()?;
+        let turn = match job.device {
+            Some(device) => self.pool.turn(device, job.interrupted),
+            None => self.pool.processor(job.interrupted),
+        };
+        let turn = turn.ok_or(RunError::Interrupted)?;
         let answered = self.pool.run(&request, job.interrupted);
         // The next step works while the outputs of this one are stored.
         drop(turn);

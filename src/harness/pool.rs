@@ -54,6 +54,8 @@ pub struct Pool {
     /// Idle workers by lane and by the UUID of the device whose context they hold.
     idle: Mutex<BTreeMap<Seat, Vec<Warm>>>,
     turns: Turns,
+    /// The turns of steps that need no device, and how many have theirs at once; no limit if none.
+    processors: (Turns, Option<u32>),
     /// The workers at each device, by UUID.
     at_devices: Mutex<BTreeMap<String, DeviceWorkers>>,
 }
@@ -99,7 +101,21 @@ impl WorkerDied {
 impl Pool {
     /// A pool of processes that are started by `worker`: the path of this program and the argument `worker`.
     pub fn new(worker: Command) -> Self {
-        Pool { worker, steps: None, idle: Mutex::default(), turns: Turns::default(), at_devices: Mutex::default() }
+        Pool {
+            worker,
+            steps: None,
+            idle: Mutex::default(),
+            turns: Turns::default(),
+            processors: (Turns::default(), None),
+            at_devices: Mutex::default(),
+        }
+    }
+
+    /// With a limit on the steps without a device that run at once, for a pool that several builds share. The limits of each build hold as well.
+    #[must_use]
+    pub fn with_processors(mut self, limit: u32) -> Self {
+        self.processors.1 = Some(limit.max(1));
+        self
     }
 
     /// With workers that are confined, when they compile, to the toolchain and to this folder, which contains the folders of all steps.
@@ -120,6 +136,12 @@ impl Pool {
         let came = Instant::now();
         let most = |line| self.workers_at(device, |workers| workers.most(came, line, Instant::now()));
         self.turns.take(device, &most, interrupted)
+    }
+
+    /// Waits for a place among the steps without a device; returns none if interrupted. The first that came is the next.
+    pub fn processor(&self, interrupted: &AtomicBool) -> Option<Turn<'_>> {
+        let (turns, limit) = &self.processors;
+        turns.take("", &|_| limit.unwrap_or(u32::MAX), interrupted)
     }
 
     fn workers_at<R>(&self, device: &str, with: impl FnOnce(&mut DeviceWorkers) -> R) -> R {

@@ -42,6 +42,11 @@ pub fn collect_due(session: &Session, home: &Home) -> Result<Option<Report>, Err
     }
 }
 
+/// Whether [`collect_sometimes`] would collect now. A home that cannot be opened is not due.
+pub fn is_due(session: &Session) -> bool {
+    may_collect(session) && session.home().is_ok_and(|home| collect::due(&home, SystemTime::now()))
+}
+
 /// Whether the settings let builds collect. Offline, a removed entry could not be downloaded again.
 fn may_collect(session: &Session) -> bool {
     session.settings.flag("cache.auto-gc") && !session.offline()

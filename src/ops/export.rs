@@ -16,6 +16,7 @@ use crate::{Error, Session};
 use kforge_engine::{Blobs, ReadyResult};
 use kforge_foundation::base::files::write_if_changed;
 use kforge_numerics::measure::reward::DISCOUNT;
+use kforge_pipeline::optimize::holdout::HeldBack;
 use kforge_pipeline::optimize::kind::Kind;
 use kforge_pipeline::plan::{Goal, Selection};
 use kforge_pipeline::release::trajectory::conversation::conversation;
@@ -177,6 +178,7 @@ fn rollout(packages: &Packages, report: &Report, recorded: &Recorded, judged: Ve
         problem: recorded.asked,
         chain: recorded.chain,
         held_back,
+        hidden: HeldBack::of(operator),
         rounds: target.and_then(|t| t.rounds.clone()),
         judged,
         // Times of launches that are all the kernel's own contain nothing else. Otherwise nothing measures the share.

@@ -85,6 +85,13 @@ pub(crate) const PACKAGES: &[Package] = &[
         parts: &[],
         apart: &[(".", "decides which steps there are by plans, and does none")],
     },
+    Package {
+        name: "serve",
+        crate_name: "kforge_serve",
+        rooms: false,
+        parts: &[],
+        apart: &[(".", "asks for builds, and does no step")],
+    },
 ];
 
 impl Package {

@@ -31,6 +31,8 @@ pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod schema;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod toolchain;
 pub mod tree;
 pub mod update;
@@ -119,6 +121,8 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Compare(args) => compare::run(context, &args),
         Command::Affected(args) => affected::run(context, &args),
         Command::Ci(args) => ci::run(context, &args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(context, &args),
         Command::Evidence(command) => evidence::run(context, &command),
         Command::Config(command) => config::run(context, &command),
         Command::LocateProject(args) => locate::run(context, &args),

@@ -101,6 +101,14 @@ struct Pending {
     constants: Vec<Constant>,
 }
 
+/// Why a text is not Python, by Python's own parser, which runs nothing of it; none if it is.
+///
+/// # Errors
+/// There is no Python, or it does not answer.
+pub fn not_python(session: &Session, text: &str) -> Result<Option<Refusal>, Error> {
+    source::not_python(session, text)
+}
+
 /// Writes a package for each task file in KernelBench's form, unless the request is a dry run. `told` hears of each task as soon as it is done.
 ///
 /// # Errors

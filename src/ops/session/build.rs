@@ -22,6 +22,7 @@ use kforge_engine::lock::Lock;
 use kforge_engine::machine_key::MachineKey;
 use kforge_engine::{Blobs, BuildOptions, Graph};
 use kforge_foundation::base::{Digest, Witness};
+use kforge_harness::execute::WarmUp;
 use kforge_harness::pool::Pool;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::plan::expand::Expander;
@@ -100,6 +101,8 @@ pub struct Ready<'a> {
     pub memory: JournalMemory,
     /// The worker processes.
     pub pool: Arc<Pool>,
+    /// The runners that were started at devices, by UUID.
+    pub warm: Arc<Mutex<BTreeMap<String, WarmUp>>>,
     /// The devices of this machine.
     pub devices: Devices,
     /// The UUIDs of the devices at which the plan has steps.
@@ -139,7 +142,7 @@ impl Session {
     ) -> Result<Ready<'p>, Error> {
         let locks = self.locks(opened, asked)?;
         let journal = self.journal(opened, asked)?;
-        let asking = Asking::begin(&self.environment, self.worker.program());
+        let asking = self.shared.is_none().then(|| Asking::begin(&self.environment, self.worker.program()));
         let libraries = self.libraries(opened, packages, asked)?;
         let mut gathered = self.gathered(opened, packages, &journal.journal, &libraries)?;
         let cub = gathered.emulate_cub(packages);
@@ -150,7 +153,11 @@ impl Session {
         let mut witness = std::mem::take(&mut gathered.witness);
         libraries.values().for_each(|folder| witness.listed(folder));
         let mut hosted = self.hosted(opened, packages, asked, &journal.journal, &toolchains, &cub)?;
-        let devices = asking.end(&self.settings)?;
+        let devices = match (asking, &self.shared) {
+            (Some(asking), _) => asking.end(&self.settings)?,
+            (None, Some(shared)) => shared.devices.clone(),
+            (None, None) => Devices::default(),
+        };
         // An installed CUDA is listed again each time. A missing CUDA may be available next time, and a present device may be gone next time.
         let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();
         let inputs = hosted.inputs(opened, packages, &mut gathered);
@@ -175,7 +182,11 @@ impl Session {
         let authentication = Authentication::new(machine_key.clone(), asked.evidence.refuses_claims());
         Ok(Ready {
             options: self.build_options(asked, &locks, machine_key.clone(), &remote)?,
-            pool: Arc::new(self.pool(opened)?),
+            pool: match &self.shared {
+                Some(shared) => shared.pool.clone(),
+                None => Arc::new(self.pool(&opened.home)?),
+            },
+            warm: self.shared.as_ref().map(|shared| shared.warm.clone()).unwrap_or_default(),
             observed,
             graph: planned.graph,
             expander: planned.expander,

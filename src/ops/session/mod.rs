@@ -29,6 +29,7 @@ pub(crate) mod remote;
 pub(crate) mod remote_workers;
 pub mod request;
 pub mod rounds;
+pub(crate) mod shared;
 pub(crate) mod sources;
 pub(crate) mod standing;
 mod stored;
@@ -39,3 +40,4 @@ pub(crate) mod workers;
 mod written_kernel;
 
 pub use open::{Opened, Options, Session, Worker};
+pub use shared::Shared;

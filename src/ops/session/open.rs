@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
+use super::shared::Shared;
 use crate::Error;
 use crate::event::{Event, Observer, Reporter, Warning};
 use kforge_engine::blobs::Store;
@@ -38,6 +39,8 @@ pub struct Session {
     pub has_warned_of_key: Arc<AtomicBool>,
     /// Whom the session trusts to sign evidence; if none, its options, its settings and the repository say.
     pub trust: Option<Arc<Trust>>,
+    /// What the session's builds share with other builds of this process; if none, each opens its own.
+    pub shared: Option<Arc<Shared>>,
 }
 
 /// The options of a session.
@@ -118,6 +121,7 @@ impl Session {
             reporter: Reporter::new(observer),
             has_warned_of_key: Arc::default(),
             trust: None,
+            shared: None,
         }
     }
 
@@ -134,6 +138,7 @@ impl Session {
             reporter,
             has_warned_of_key: self.has_warned_of_key.clone(),
             trust: self.trust.clone(),
+            shared: self.shared.clone(),
         }
     }
 

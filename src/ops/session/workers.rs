@@ -23,7 +23,7 @@ pub(crate) struct Workers<'a> {
     /// The devices at which the build has steps.
     pub devices: Devices,
     /// By UUID: the runner that was started at a device when the first compilation for it began.
-    pub warm: Mutex<BTreeMap<String, WarmUp>>,
+    pub warm: &'a Mutex<BTreeMap<String, WarmUp>>,
     /// The tools of each toolchain.
     pub tools: &'a Tools,
     /// What workers get in addition to the tools of a step.

@@ -1,5 +1,5 @@
-//! Recorded attempts at rounds as training data: the questions, the answers, the results, and what they are worth. Knows records and reports; reads no files. Of
-//! holdout shapes it shows that they exist and their verdicts, never which shapes they are.
+//! Recorded attempts at rounds as training data: the questions, the answers, the results, and what they are worth. Knows records and reports; reads no files.
+//! Of holdout shapes it shows that they exist and their verdicts, never which shapes they are.
 //!
 //! | word | meaning |
 //! |---|---|
@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::optimize::holdout::HeldBack;
 use crate::report::rounds::{Became, CandidateReport, FateReport, RoundsReport};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::reward::{Distribution, RewardConstants, Rewards};
@@ -26,8 +27,11 @@ use kforge_types::record::answer::Answer;
 /// The version of the format of [`Trajectory`].
 pub const TRAJECTORY_FORMAT: u32 = 1;
 
-/// The text that replaces the name of a holdout shape.
+/// The name of all holdout shapes together.
 const HELD_BACK: &str = "holdout";
+
+/// The text that replaces one that would reveal a holdout shape.
+const HIDDEN: &str = "the reason is about a holdout shape";
 
 /// One recorded attempt at a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -101,7 +105,7 @@ pub struct Tried {
     /// The compiler's message, if the compiler rejected it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// The verdict at each shape.
+    /// The verdict at each shape, and one at all holdout shapes together.
     pub verdicts: Vec<Judged>,
     /// Its median time in nanoseconds at the champion's slowest shape.
     pub time_ns: Option<f64>,
@@ -121,9 +125,9 @@ pub struct Tried {
 /// A verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// The shape; `holdout` for a holdout shape.
+    /// The shape; `holdout` for all holdout shapes together.
     pub shape: String,
-    /// `pass`, `fail` or `unknown`.
+    /// `pass`, `fail` or `unknown`. At holdout shapes: `fail` if it fails at one, otherwise `unknown` if it is unknown at one.
     pub verdict: String,
     /// How it is wrong; empty at holdout shapes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -162,6 +166,8 @@ pub struct Rollout {
     pub chain: Digest,
     /// Names of holdout shapes.
     pub held_back: BTreeSet<String>,
+    /// What texts may not contain.
+    pub hidden: HeldBack,
     /// The report on the rounds.
     pub rounds: Option<RoundsReport>,
     /// The judgements of the seat's variants.
@@ -257,35 +263,51 @@ impl Rollout {
             },
             turn,
             contract: self.contract.clone(),
-            answer: answer.clone(),
-            refused: self.refused.get(&at).cloned(),
+            answer: self.answer(answer),
+            refused: self.refused.get(&at).map(|why| self.shown(why)),
             candidates: candidates.map(|(of, variant, known)| self.tried(of, variant, &known, &among)).collect(),
-            fates: fates.map(|f| FateReport { detail: None, ..f.clone() }).collect(),
+            fates: fates.map(|f| FateReport { detail: None, because: self.shown(&f.because), ..f.clone() }).collect(),
         }
     }
 
+    /// A text, unless it reveals a holdout shape.
+    fn shown(&self, text: &str) -> String {
+        if self.hidden.is_in(text) { HIDDEN.into() } else { text.into() }
+    }
+
+    /// An answer with reasons that reveal no holdout shape. Prompts have none, and replies are what was replied.
+    fn answer(&self, answer: &Answer) -> Answer {
+        let mut answer = answer.clone();
+        let exchanges = answer.exchanges.iter_mut().map(|exchange| &mut exchange.refused);
+        for refused in exchanges.chain([&mut answer.refused]).flatten() {
+            *refused = self.shown(refused);
+        }
+        answer
+    }
+
+    /// The verdicts of a variant: at shapes that are shown, and one at all others.
+    fn verdicts(&self, variant: &str) -> Vec<Judged> {
+        let mine = self.judged.iter().filter(|found| found.variant == variant);
+        let (held, shown): (Vec<_>, Vec<_>) = mine.partition(|found| self.held_back.contains(&found.shape));
+        let one = |found: &FoundVerdict| Judged {
+            shape: found.shape.clone(),
+            verdict: word(&found.verdict).into(),
+            explanation: self.shown(&found.explanation),
+        };
+        let words: Vec<&str> = held.iter().map(|found| word(&found.verdict)).collect();
+        let joined = ["fail", "unknown", "pass"].into_iter().find(|word| words.contains(word));
+        let joined =
+            joined.map(|word| Judged { shape: HELD_BACK.into(), verdict: word.into(), explanation: String::new() });
+        shown.into_iter().map(one).chain(joined).collect()
+    }
+
     fn tried(&self, candidate: &CandidateReport, variant: &str, known: &Scored, among: &Distribution) -> Tried {
-        let judged = self.judged.iter().filter(|found| found.variant == variant).map(|found| {
-            let is_held_back = self.held_back.contains(&found.shape);
-            Judged {
-                shape: if is_held_back { HELD_BACK.into() } else { found.shape.clone() },
-                verdict: match found.verdict {
-                    Verdict::Pass => "pass",
-                    Verdict::Fail(_) => "fail",
-                    Verdict::Unknown(_) => "unknown",
-                }
-                .into(),
-                explanation: if is_held_back { String::new() } else { found.explanation.clone() },
-            }
-        });
-        let verdicts = judged.collect();
-        let tells = |text: &String| !self.held_back.iter().any(|name| text.contains(name.as_str()));
-        let refused = (candidate.became == Became::Refused).then(|| candidate.because.clone()).filter(tells);
+        let refused = (candidate.became == Became::Refused).then(|| self.shown(&candidate.because));
         Tried {
             variant: variant.into(),
             became: candidate.became,
             refused,
-            verdicts,
+            verdicts: self.verdicts(variant),
             time_ns: candidate.time_ns,
             speedup: known.speedup,
             ratio: known.ratio,
@@ -293,6 +315,15 @@ impl Rollout {
             rewards: Rewards::of(known, among),
             champion: !candidate.champion_after.is_empty(),
         }
+    }
+}
+
+/// A verdict in a word.
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Fail(_) => "fail",
+        Verdict::Unknown(_) => "unknown",
     }
 }
 

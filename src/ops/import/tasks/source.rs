@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::files::TaskFile;
 use crate::import::python::parsed;
 use crate::{Error, Session};
-use kforge_project::source::import::tasks::TaskSource;
+use kforge_project::source::import::tasks::{Refusal, TaskSource};
 
 /// `ast` of the interpreter; see its head.
 const READER: &str = include_str!("../task_reader.py");
@@ -20,6 +20,19 @@ pub(super) fn read(session: &Session, files: &[TaskFile]) -> Result<BTreeMap<Str
     }
     let texts: BTreeMap<&String, &String> = files.iter().map(|file| (&file.path, &file.text)).collect();
     parsed(session, READER, &texts)
+}
+
+/// Why a text is not Python; none if it is.
+///
+/// # Errors
+/// There is no Python, or it does not answer.
+pub(super) fn not_python(session: &Session, text: &str) -> Result<Option<Refusal>, Error> {
+    let (name, text) = (String::from("source.py"), text.to_string());
+    let mut found: BTreeMap<String, TaskSource> = parsed(session, READER, &BTreeMap::from([(&name, &text)]))?;
+    Ok(match found.remove(&name) {
+        Some(TaskSource::Refused { refused }) if refused.kind == "syntax" => Some(refused),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::open::{Opened, Session, Worker};
+use super::super::open::{Session, Worker};
 use super::super::remote::BuildRemote;
 use super::PlanRequest;
 use crate::Error;
+use kforge_engine::home::Home;
 use kforge_engine::lock::Lock;
 use kforge_engine::machine_key::MachineKey;
 use kforge_engine::services::{Chosen, Rechecked};
@@ -57,11 +58,11 @@ impl Session {
     }
 
     /// The worker processes. For an installed kforge, first checks that it executes steps as this program would.
-    pub(super) fn pool(&self, opened: &Opened) -> Result<Pool, Error> {
+    pub(crate) fn pool(&self, home: &Home) -> Result<Pool, Error> {
         if let Worker::Installed(program) = &self.worker {
             super::super::agreement::check(program, &self.interrupted)?;
         }
-        Ok(Pool::new(Command::new(self.worker.program()).arg("worker")).within(opened.home.steps()))
+        Ok(Pool::new(Command::new(self.worker.program()).arg("worker")).within(home.steps()))
     }
 }
 

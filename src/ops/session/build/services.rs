@@ -1,7 +1,7 @@
 //! The services with which the engine executes a plan: executors, caches, and evidence of devices. Runs nothing.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::super::open::{Opened, Session};
 #[cfg(feature = "remote")]
@@ -30,7 +30,7 @@ impl Ready<'_> {
         let workers = Workers {
             pool: &self.pool,
             devices: self.devices_of_steps(),
-            warm: Mutex::default(),
+            warm: &self.warm,
             tools: &self.tools,
             reporter: &session.reporter,
             beside: &self.devices.tools,

@@ -5,6 +5,7 @@ use super::conversation::conversation;
 use super::filter::{Balance, Band, Filter};
 use super::*;
 use crate::report::rounds::RoundReport;
+use kforge_foundation::base::SourceFile;
 use kforge_types::record::answer::{ANSWER_FORMAT, Exchange, Prompt, Proposal, Question, Role};
 use kforge_types::record::params::Fate;
 
@@ -40,6 +41,16 @@ fn candidate(round: u32, attempt: u32, variant: &str, became: Became, time_ns: O
     }
 }
 
+/// An operator with holdout shapes.
+fn held_back() -> kforge_types::model::Operator {
+    let text = "[package]\nname = \"p\"\n[targets.cpu]\n[operator.o]\ndims = [\"n\"]\n\
+        inputs.x = { dtype = \"f32\", shape = [\"n\"] }\noutputs.y = { dtype = \"f32\", shape = [\"n\"] }\n\
+        reference = { builtin = \"elementwise\", y = \"2 * x\" }\ntolerance = { atol = 1e-6, rtol = 1e-6 }\n\
+        shapes.small = { n = 300 }\nshapes.quiet = { n = 7919, role = \"holdout\" }\nshapes.silent = { n = 5000, role = \"holdout\" }\n";
+    let file = std::sync::Arc::new(SourceFile { name: "kernel.toml".into(), text: text.into() });
+    kforge_types::model::parse(&file).0.unwrap().operators.remove(0)
+}
+
 /// A rollout whose start takes 4 ns.
 fn rollout(answers: Vec<Answer>, candidates: Vec<CandidateReport>) -> Rollout {
     let methods = vec![FateReport {
@@ -58,7 +69,8 @@ fn rollout(answers: Vec<Answer>, candidates: Vec<CandidateReport>) -> Rollout {
         contract: "c".into(),
         problem: Digest::of(b"problem"),
         chain: Digest::of(b"chain"),
-        held_back: ["quiet".to_string()].into(),
+        held_back: ["quiet", "silent"].map(String::from).into(),
+        hidden: HeldBack::of([&held_back()]),
         rounds: Some(RoundsReport { shape: None, rounds: vec![start], candidates, methods, spent: vec![], over: None }),
         judged: vec![],
         ratio: Some(1.0),
@@ -89,18 +101,66 @@ fn a_shape_that_is_held_back_is_neither_named_nor_explained() {
         verdict,
         explanation: format!("{shape} is wrong at index 7918"),
     };
+    let mut asked = answer(1, 0, Some("s"));
+    let exchange = |why: &str| Exchange {
+        role: Role::Coder,
+        agent: "a".into(),
+        prompt: Prompt::default(),
+        reply: "r".into(),
+        refused: Some(why.into()),
+        tokens: None,
+        money: None,
+        took_ms: 1,
+    };
+    asked.exchanges = vec![exchange("at `quiet`: 5 / 2 leaves a remainder"), exchange("no JSON")];
+    let mut broken = answer(2, 0, None);
+    broken.refused = Some("7919 / 256 leaves a remainder".into());
     let of = Rollout {
-        judged: vec![found("quiet", Verdict::Fail("7918".into())), found("small", Verdict::Pass)],
-        ..rollout(vec![answer(1, 0, Some("s"))], vec![candidate(1, 0, "V=1", Became::Wrong, Some(2.0))])
+        judged: vec![
+            found("quiet", Verdict::Fail("7918".into())),
+            found("silent", Verdict::Pass),
+            found("small", Verdict::Pass),
+        ],
+        refused: [(1, "silent: 5000 / 256 leaves a remainder".to_string())].into(),
+        ..rollout(
+            vec![asked, broken],
+            vec![
+                candidate(1, 0, "V=1", Became::Wrong, Some(2.0)),
+                CandidateReport {
+                    because: "error: `n` is not 7919u".into(),
+                    ..candidate(1, 0, "V=2", Became::Refused, None)
+                },
+            ],
+        )
     };
     let all = trajectories(&[of], 0.4);
     let text = serde_json::to_string(&all).unwrap();
-    assert!(!text.contains("quiet") && text.matches("7918").count() == 1, "{text}");
+    for told in ["quiet", "silent", "7919", "5000"] {
+        assert!(!text.contains(told), "{told}: {text}");
+    }
+    assert_eq!(text.matches("7918").count(), 1, "{text}");
+    assert_eq!(text.matches(HIDDEN).count(), 4, "{text}");
+    assert_eq!(all[0].answer.exchanges[1].refused.as_deref(), Some("no JSON"));
     let shapes: Vec<(&str, &str)> =
         all[0].candidates[0].verdicts.iter().map(|v| (v.shape.as_str(), v.verdict.as_str())).collect();
-    assert_eq!(shapes, [("holdout", "fail"), ("small", "pass")]);
+    assert_eq!(shapes, [("small", "pass"), ("holdout", "fail")], "one verdict at all holdout shapes");
     assert_eq!(all[0].candidates[0].score.value(), Some(0.0), "it is wrong");
     assert_eq!(all[0].fates.len(), 1);
+}
+
+#[test]
+fn a_name_is_a_word_and_hides_no_other_text() {
+    let operator = held_back();
+    let mut short = operator.clone();
+    short.shapes.iter_mut().find(|shape| shape.name == "quiet").unwrap().name = "n".into();
+    let because = "error: expected a semicolon in an unnamed function".to_string();
+    let candidate = CandidateReport { because: because.clone(), ..candidate(1, 0, "V=1", Became::Refused, None) };
+    let of = Rollout {
+        held_back: ["n".to_string()].into(),
+        hidden: HeldBack::of([&short]),
+        ..rollout(vec![answer(1, 0, Some("s"))], vec![candidate])
+    };
+    assert_eq!(trajectories(&[of], 0.4)[0].candidates[0].refused, Some(because));
 }
 
 #[test]

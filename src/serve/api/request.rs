@@ -1,0 +1,179 @@
+//! What a client sends: evaluations.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::table::Table;
+use super::task::{ErrorAnswer, Task};
+
+/// The most evaluations of one batch.
+pub const MOST_IN_BATCH: usize = 1000;
+
+/// The request for one evaluation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluationRequest {
+    /// The id of the task: 1 to 100 letters, digits and `.`, `_`, `-`, `:`. The server makes one if it is missing. An id names one content: the same id with
+    /// another content is refused, and with the same content it is the same task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100), regex(pattern = r"^[A-Za-z0-9._:-]{1,100}$"))]
+    pub id: Option<String>,
+    /// What is evaluated.
+    pub candidate: Candidate,
+    /// For a candidate of an operator: `cpu`, the default, or an architecture such as `sm_90a`. For a package: the name of one of its targets; all of them if
+    /// it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100))]
+    pub target: Option<String>,
+    /// The product whose measurements count, such as `NVIDIA H200`, for a candidate of an operator; that of the server's device if it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100))]
+    pub device: Option<String>,
+    /// What is done.
+    #[serde(default)]
+    pub measure: Measure,
+    /// Which tasks come first.
+    #[serde(default)]
+    pub priority: Priority,
+    /// The seconds that the evaluation may take from its start, without its time in the queue; the server's limit by default, and never more than that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub timeout_s: Option<u32>,
+}
+
+/// What is evaluated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Candidate {
+    /// A kernel for an operator that the request states.
+    Operator(Box<OperatorCandidate>),
+    /// A package: its manifest and its files.
+    Package(PackageCandidate),
+}
+
+/// A kernel for an operator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorCandidate {
+    /// The operator: the keys of an `operator` table of `kernel.toml` as JSON, such as `dims`, `inputs`, `outputs`, `reference`, `tolerance` and `shapes`.
+    /// The order of `inputs`, `outputs` and `params` counts, as in a manifest.
+    pub operator: Table,
+    /// The language of the source.
+    #[serde(default)]
+    pub language: Language,
+    /// The text of the source.
+    pub source: String,
+    /// The entry of every launch that names none; in PyTorch, what is called: a class of modules, a module or a function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// The launches in order: the keys of a `launch` table of `kernel.toml` as JSON, such as `grid`, `block` and `args`. None in PyTorch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub launch: Vec<Table>,
+    /// Other keys of the `kernel` table, such as `workspace`, `tune`, `flags` or `call`. The order of tunables counts.
+    #[serde(default, skip_serializing_if = "Table::is_empty")]
+    pub kernel: Table,
+    /// The `toolchain` table; `{ "cuda": "system" }` is the server's own CUDA.
+    #[serde(default, skip_serializing_if = "Table::is_empty")]
+    pub toolchain: Table,
+    /// Further files beside the source, such as headers or a reference in Python: text by path.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+}
+
+/// A package.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PackageCandidate {
+    /// The text of its `kernel.toml`.
+    pub manifest: String,
+    /// Its other files: text by path.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// The kernels that are evaluated, by name; all of them if it is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<String>,
+}
+
+/// The language of a source.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Language {
+    /// CUDA C++.
+    #[default]
+    Cuda,
+    /// Triton.
+    Triton,
+    /// PyTorch.
+    Torch,
+}
+
+/// What is done with a candidate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// It is compiled and verified.
+    #[default]
+    Verify,
+    /// It is timed at its bench shapes as well, on a device.
+    Bench,
+    /// All that `kforge build` does: champions are selected, confirmed in a process of their own, and compared with baselines; calls of kernels in PyTorch are
+    /// timed.
+    Build,
+}
+
+/// Which tasks come first. No task waits for ever: for each seven evaluations that begin while all three wait, four are of high priority, two of normal and one
+/// of low.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Priority {
+    /// After others.
+    Low,
+    /// The default.
+    #[default]
+    Normal,
+    /// Before others.
+    High,
+}
+
+impl Priority {
+    /// Every priority, the highest first.
+    pub const ALL: [Priority; 3] = [Priority::High, Priority::Normal, Priority::Low];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Priority::Low => "low",
+            Priority::Normal => "normal",
+            Priority::High => "high",
+        }
+    }
+}
+
+/// The request for several evaluations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// The evaluations. Each is accepted or refused by itself.
+    #[schemars(length(min = 1, max = 1000))]
+    pub evaluations: Vec<EvaluationRequest>,
+}
+
+/// The answer to a batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BatchAnswer {
+    /// One entry for each evaluation, in order.
+    pub tasks: Vec<BatchEntry>,
+}
+
+/// What became of one evaluation of a batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BatchEntry {
+    /// It was accepted.
+    Task(Box<Task>),
+    /// It was refused.
+    Error(ErrorAnswer),
+}

@@ -1,0 +1,196 @@
+//! The threads of the service: those that evaluate, and one that watches time and tidies.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::clock::Moment;
+use super::evaluate::{Evaluated, words};
+use super::journal::Line;
+use super::state::{Begun, Row, StopReason};
+use super::summary::Summary;
+use super::tidy::Collection;
+use super::{Inner, Service};
+use crate::api::{Cause, EvaluationRequest};
+use kforge_foundation::base::Digest;
+
+/// How often the time of evaluations is looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How often the state is tidied.
+const TIDY: Duration = Duration::from_secs(10);
+
+/// How long to wait before a result is written again that could not be stored.
+const AGAIN: Duration = Duration::from_secs(1);
+
+impl Service {
+    /// Starts the threads: so many evaluate, each in a folder of its own below `work`.
+    pub(super) fn start_threads(self: &Arc<Self>, evaluations: u32, work: &Path) -> std::io::Result<()> {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for number in 0..evaluations {
+            let (service, folder) = (self.clone(), work.join(number.to_string()));
+            let name = format!("evaluation-{number}");
+            threads.push(std::thread::Builder::new().name(name).spawn(move || {
+                while let Some(begun) = service.next() {
+                    service.run(&begun, &folder);
+                }
+            })?);
+        }
+        let service = self.clone();
+        threads.push(std::thread::Builder::new().name("clock".into()).spawn(move || service.watch())?);
+        Ok(())
+    }
+
+    /// The next evaluation, once there is one; none when the service ends.
+    fn next(&self) -> Option<Begun> {
+        let mut inner = self.lock();
+        loop {
+            if self.draining.load(Ordering::SeqCst) || self.ended.load(Ordering::SeqCst) {
+                return None;
+            }
+            let is_paused = self.paused.load(Ordering::SeqCst);
+            if let Some(begun) = (!is_paused).then(|| inner.state.begin()).flatten() {
+                // If it cannot be written, an end of the server during it does not count.
+                drop(inner.journal.append(&Row::Began { content: begun.content }));
+                self.figures.set(&inner);
+                return Some(begun);
+            }
+            inner = self.work.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Evaluates, whatever happens: a thread that ends would leave its tasks without an answer.
+    fn run(&self, begun: &Begun, folder: &Path) {
+        let run = AssertUnwindSafe(|| self.evaluated(begun, folder));
+        let evaluated = catch_unwind(run)
+            .unwrap_or_else(|panic| fault(format!("BUG: the evaluation panicked: {}", words(&*panic))));
+        match evaluated {
+            Evaluated::Interrupted => self.put_back(begun.content),
+            Evaluated::Done(summary) => self.finish(begun.content, *summary),
+        }
+        self.work.notify_all();
+    }
+
+    fn evaluated(&self, begun: &Begun, folder: &Path) -> Evaluated {
+        let Begun { request, stop, log, attempts, .. } = begun;
+        if *attempts >= self.config.attempts {
+            return fault(format!(
+                "the server ended {attempts} times while it evaluated this, so it does not try again"
+            ));
+        }
+        let evaluated = match request.read::<Row>() {
+            Ok(Row::Request { request, .. }) => match serde_json::from_str::<EvaluationRequest>(request.get()) {
+                Ok(request) => self.evaluator.evaluate(&request, folder, &stop.interrupted, log),
+                Err(error) => fault(format!("the request was stored by another kforge, and cannot be read: {error}")),
+            },
+            Ok(_) => fault("BUG: a row of the journal is not a request".into()),
+            Err(error) => fault(format!("the request cannot be read from the journal: {error}")),
+        };
+        settled(evaluated, stop.reason())
+    }
+
+    fn put_back(&self, content: Digest) {
+        self.change(|Inner { state, journal }| {
+            // If it cannot be written, the next start counts this as an end of the server during the evaluation.
+            drop(journal.append(&Row::Stopped { content }));
+            state.put_back(content);
+        });
+    }
+
+    /// Stores a result, and answers its tasks. Tries until it can be stored, or the service ends: then the next start evaluates again.
+    fn finish(&self, content: Digest, summary: Summary) {
+        let Summary { result, keeps } = summary;
+        let (verdict, seconds) = (result.verdict, result.seconds);
+        let Ok(value) = serde_json::value::to_raw_value(&result) else { return self.put_back(content) };
+        let (at, number) = (Moment::now(), self.change(|inner| inner.state.take_result()));
+        let row = Row::Finished { content, result: number, keeps, at: at.wall, verdict, value };
+        let Ok(line) = Line::of(&row) else { return self.put_back(content) };
+        loop {
+            let is_stored = self.change(|Inner { state, journal }| {
+                let (place, rows) = journal.write(&line)?;
+                // Whoever sees the result finds it counted.
+                self.metrics.of(verdict).add();
+                self.metrics.seconds.add(seconds);
+                state.finish(content, number, verdict, keeps, (at, rows), place);
+                journal.sync();
+                Ok::<_, std::io::Error>(())
+            });
+            if is_stored.is_ok() {
+                break;
+            }
+            if self.ended.load(Ordering::SeqCst) {
+                return;
+            }
+            std::thread::sleep(AGAIN);
+        }
+    }
+
+    /// Ends evaluations whose time is over, and tidies.
+    fn watch(&self) {
+        let (mut tidied, mut collection) = (Instant::now(), Collection::new());
+        while !self.ended.load(Ordering::SeqCst) {
+            std::thread::sleep(TICK);
+            let running = {
+                let inner = self.lock();
+                let now = Instant::now();
+                let running = inner.state.entries.values().filter_map(|entry| Some((entry, entry.running.as_ref()?)));
+                for (entry, stop) in running {
+                    if now.duration_since(stop.began) >= Duration::from_secs(entry.timeout_s.into()) {
+                        stop.set(StopReason::TimedOut);
+                    }
+                }
+                inner.state.running()
+            };
+            if tidied.elapsed() >= TIDY {
+                if self.tidy().is_err() {
+                    // It is tried again.
+                    self.metrics.untidied.add();
+                }
+                collection.look(self);
+                tidied = Instant::now();
+            }
+            collection.go_on(self, running);
+        }
+    }
+}
+
+/// What an evaluation that may have been stopped gives. A build that was stopped can end with any error, which says nothing of the candidate.
+fn settled(evaluated: Evaluated, stopped: Option<StopReason>) -> Evaluated {
+    match (evaluated, stopped) {
+        (Evaluated::Done(summary), _) if summary.keeps => Evaluated::Done(summary),
+        (Evaluated::Interrupted, None) => fault("BUG: the evaluation was interrupted, and nobody stopped it".into()),
+        (_, Some(StopReason::Abandoned | StopReason::Drained)) => Evaluated::Interrupted,
+        (Evaluated::Interrupted, Some(StopReason::TimedOut)) => {
+            let reason = "the evaluation did not end in time".to_string();
+            Evaluated::Done(Box::new(Summary::without_report(Cause::TimedOut, reason, vec![])))
+        }
+        (Evaluated::Done(summary), _) => Evaluated::Done(summary),
+    }
+}
+
+fn fault(why: String) -> Evaluated {
+    Evaluated::Done(Box::new(Summary::without_report(Cause::Internal, why, vec![])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_stopped_is_no_result_unless_it_would_be_the_same_again() {
+        let of = |cause| Evaluated::Done(Box::new(Summary::without_report(cause, "why".into(), vec![])));
+        let cause = |evaluated| match evaluated {
+            Evaluated::Done(summary) => summary.result.cause,
+            Evaluated::Interrupted => None,
+        };
+        for stopped in [StopReason::Abandoned, StopReason::Drained] {
+            assert_eq!(cause(settled(of(Cause::Unavailable), Some(stopped))), None, "{stopped:?}");
+            assert_eq!(cause(settled(of(Cause::NotAccepted), Some(stopped))), Some(Cause::NotAccepted));
+        }
+        assert_eq!(cause(settled(of(Cause::Unavailable), None)), Some(Cause::Unavailable));
+        assert_eq!(cause(settled(Evaluated::Interrupted, Some(StopReason::TimedOut))), Some(Cause::TimedOut));
+        assert_eq!(cause(settled(Evaluated::Interrupted, None)), Some(Cause::Internal));
+    }
+}
