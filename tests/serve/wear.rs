@@ -91,7 +91,7 @@ fn every_accepted_task_gets_one_right_answer_however_often_the_server_is_killed(
                 let mut chance = Chance(client as u64 + 1);
                 while !over.load(Ordering::Relaxed) {
                     let content = chance.below(CONTENTS as u64);
-                    let (factor, verdict) = if content % 2 == 0 { ("2", "pass") } else { ("3", "fail") };
+                    let (factor, verdict) = if content.is_multiple_of(2) { ("2", "pass") } else { ("3", "fail") };
                     let id = format!("task-{}", next.fetch_add(1, Ordering::Relaxed));
                     // Most have new judgements only; some are compiled, a few of them each time.
                     let mark = match (chance.below(40), content % 8) {
@@ -156,7 +156,7 @@ fn every_accepted_task_gets_one_right_answer_however_often_the_server_is_killed(
     let contradictions = contradictions.into_inner().unwrap();
     assert!(contradictions.is_empty(), "{contradictions:?}");
     assert!(workers > 0 || kills() < 10, "no worker was killed");
-    println!(
+    eprintln!(
         "{} tasks were accepted, and {} kills of servers and {workers} of workers lost none; {unknown} are unknown",
         accepted.len(),
         kills()
