@@ -60,6 +60,7 @@ fn ask(address: &RwLock<SocketAddr>, method: &str, path: &str, body: Option<&str
 
 #[test]
 #[ignore = "second tier: kills the server a hundred times"]
+#[expect(clippy::print_stdout, reason = "the figures of a long test")]
 fn every_accepted_task_gets_one_right_answer_however_often_the_server_is_killed() {
     let project = project();
     // What is evaluated often ends with the server here, and the journal is written again at each start that finds enough to remove.
@@ -156,7 +157,7 @@ fn every_accepted_task_gets_one_right_answer_however_often_the_server_is_killed(
     let contradictions = contradictions.into_inner().unwrap();
     assert!(contradictions.is_empty(), "{contradictions:?}");
     assert!(workers > 0 || kills() < 10, "no worker was killed");
-    eprintln!(
+    println!(
         "{} tasks were accepted, and {} kills of servers and {workers} of workers lost none; {unknown} are unknown",
         accepted.len(),
         kills()
