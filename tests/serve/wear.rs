@@ -60,6 +60,7 @@ fn ask(address: &RwLock<SocketAddr>, method: &str, path: &str, body: Option<&str
 
 #[test]
 #[ignore = "second tier: kills the server a hundred times"]
+#[expect(clippy::print_stdout, reason = "the figures of a long test")]
 fn every_accepted_task_gets_one_right_answer_however_often_the_server_is_killed() {
     let project = project();
     // What is evaluated often ends with the server here, and the journal is written again at each start that finds enough to remove.
@@ -91,7 +92,7 @@ fn every_accepted_task_gets_one_right_answer_however_often_the_server_is_killed(
                 let mut chance = Chance(client as u64 + 1);
                 while !over.load(Ordering::Relaxed) {
                     let content = chance.below(CONTENTS as u64);
-                    let (factor, verdict) = if content % 2 == 0 { ("2", "pass") } else { ("3", "fail") };
+                    let (factor, verdict) = if content.is_multiple_of(2) { ("2", "pass") } else { ("3", "fail") };
                     let id = format!("task-{}", next.fetch_add(1, Ordering::Relaxed));
                     // Most have new judgements only; some are compiled, a few of them each time.
                     let mark = match (chance.below(40), content % 8) {

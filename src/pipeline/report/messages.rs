@@ -18,6 +18,9 @@ use kforge_types::record::{
 /// The code of a compiler's error.
 pub const COMPILE_ERROR: &str = "compile.error";
 
+/// The code of a source that a compiler refused in words that are no messages with places.
+pub const COMPILE_REFUSED: &str = "compile.refused";
+
 /// The code of a compiler's warning.
 pub const COMPILE_WARNING: &str = "compile.warning";
 
@@ -206,7 +209,12 @@ fn of_failure(step: &StepView<'_>, why: &str) -> Vec<MessageReport> {
     match parts(step, errors) {
         none if none.is_empty() => {
             let text = step.notes.iter().fold(why.to_string(), |text, note| format!("{text}\n{}", note.message));
-            vec![message(step, format!("{}.failed", step.kind.name()), Severity::Error, text)]
+            // What a compiler refused differs from a compiler that was ended, by a limit or with its process.
+            let code = match step.notes.iter().any(|note| note.code == COMPILE_REFUSED) {
+                true => COMPILE_REFUSED.to_string(),
+                false => format!("{}.failed", step.kind.name()),
+            };
+            vec![message(step, code, Severity::Error, text)]
         }
         errors => errors,
     }
@@ -475,7 +483,9 @@ mod tests {
         assert_eq!(told(&of(vec![part("kforge-generated/k.cu", "no")])), [("compile.error", None, "no", 1)]);
         let bare = of(vec![]);
         let text = "cannot compile `k.cu`\nk.cu:3:5: error: no\n...";
-        assert_eq!(told(&bare), [("compile.failed", None, text, 1)]);
+        assert_eq!(told(&bare), [("compile.refused", None, text, 1)]);
+        let step = StepView { notes: &[], ..view(StepKind::Compile, &labels, &outcome, None) };
+        assert_eq!(told(&read(&[step], &HashMap::new())), [("compile.failed", None, "cannot compile `k.cu`", 1)]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl VerdictWord {
 pub enum Cause {
     /// The manifest, the operator or the launches are wrong: nothing was compiled. The verdict is unknown, because it is about no kernel.
     NotAccepted,
-    /// A kernel does not compile. The verdict is fail.
+    /// A compiler refuses a kernel. The verdict is fail.
     NotCompiled,
     /// A kernel is wrong. The verdict is fail.
     Wrong,

@@ -14,7 +14,7 @@ use kforge_pipeline::optimize::holdout::HeldBack;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::document::{KernelReport, ShapeReport, TargetReport, TimeReport};
 use kforge_pipeline::report::failure::FailureReport;
-use kforge_pipeline::report::messages::{COMPILE_ERROR, MessageReport};
+use kforge_pipeline::report::messages::{COMPILE_ERROR, COMPILE_REFUSED, MessageReport};
 use kforge_types::model::{Package, ShapeRole};
 use kforge_types::record::{FindingKind, StepKind, Unknown, Verdict};
 
@@ -96,11 +96,10 @@ impl Summary {
         for package in &report.packages {
             for kernel in &package.kernels {
                 for target in &kernel.targets {
-                    let errors = package
-                        .messages
-                        .iter()
-                        .any(|m| m.code == COMPILE_ERROR && m.kernel.as_ref() == Some(&kernel.name));
-                    let (of, found) = view.kernel(kernel, target, measure);
+                    let of_kernel = package.messages.iter().filter(|m| m.kernel.as_ref() == Some(&kernel.name));
+                    let is_refusal = |m: &MessageReport| m.code == COMPILE_ERROR || m.code == COMPILE_REFUSED;
+                    let is_refused = of_kernel.into_iter().any(is_refusal);
+                    let (of, found) = view.kernel(kernel, target, measure, is_refused);
                     let (cause, reason) = found.unzip();
                     match cause {
                         None => {}
@@ -110,9 +109,9 @@ impl Summary {
                         Some(cause) => note(1, cause, reason.as_deref().unwrap_or_default()),
                     }
                     if !not_compiled(target).is_empty() {
-                        compiled = Some(false);
-                        // What ended the compiler otherwise, such as a limit, may not do so again.
-                        keeps &= errors;
+                        // What ended the compiler otherwise, such as a limit, says nothing of the source and may not do so again.
+                        compiled = if is_refused { Some(false) } else { compiled.filter(|all| !all) };
+                        keeps &= is_refused;
                     }
                     match cause {
                         Some(Cause::NotCompiled | Cause::Wrong) => {}
@@ -242,16 +241,20 @@ impl View {
         kernel: &KernelReport,
         target: &TargetReport,
         measure: Measure,
+        is_refused: bool,
     ) -> (KernelResult, Option<(Cause, String)>) {
+        let not_compiled = if is_refused { not_compiled(target) } else { vec![] };
         let none = BTreeSet::new();
         let holdout = self.holdout.get(&kernel.operator).unwrap_or(&none);
         let mut variants: BTreeMap<&str, Vec<&ShapeReport>> = BTreeMap::new();
         for shape in &target.shapes {
             variants.entry(&shape.variant).or_default().push(shape);
         }
-        let of: Vec<(VariantResult, Option<(Cause, String)>)> =
-            variants.into_iter().map(|(name, shapes)| self.variant(name, &shapes, holdout, target)).collect();
-        let not_compiled = not_compiled(target).into_iter().next();
+        let of: Vec<(VariantResult, Option<(Cause, String)>)> = variants
+            .into_iter()
+            .map(|(name, shapes)| self.variant(name, &shapes, holdout, (target, &not_compiled)))
+            .collect();
+        let not_compiled = not_compiled.first();
         let decided = |wanted: VerdictWord| of.iter().find(|(variant, _)| variant.verdict == wanted);
         let unavailable = target.unavailable.iter().find(|(kind, ..)| decides(kind));
         let failed = target.failed.iter().find(|(step, _)| !self.held_back.is_in(step)).map(|(_, why)| why.as_str());
@@ -262,7 +265,7 @@ impl View {
             }
             // What does not compile fails; a variant that was not tried because another one failed is none.
             (None, None) if not_compiled.is_some() => {
-                let text = not_compiled.map(|failure| self.failure(&failure, target)).unwrap_or_default();
+                let text = not_compiled.map(|failure| self.failure(failure, target)).unwrap_or_default();
                 Some((VerdictWord::Fail, (Cause::NotCompiled, text)))
             }
             (None, None) => match (decided(VerdictWord::Fail), unavailable, failed) {
@@ -305,12 +308,11 @@ impl View {
         name: &str,
         shapes: &[&ShapeReport],
         holdout: &BTreeSet<String>,
-        target: &TargetReport,
+        (target, not_compiled): (&TargetReport, &[FailureReport]),
     ) -> (VariantResult, Option<(Cause, String)>) {
         let (held, shown): (Vec<&&ShapeReport>, Vec<&&ShapeReport>) =
             shapes.iter().partition(|shape| holdout.contains(&shape.shape));
-        let failure =
-            not_compiled(target).into_iter().find(|failure| failure.variants.iter().any(|label| label == name));
+        let failure = not_compiled.iter().find(|failure| failure.variants.iter().any(|label| label == name));
         let held = together(held.iter().map(|shape| word(&shape.verdict)));
         let results: Vec<ShapeResult> = shown.iter().map(|shape| self.shape(shape, target)).collect();
         let verdict = together(results.iter().map(|shape| shape.verdict).chain(held)).unwrap_or(VerdictWord::Unknown);
@@ -334,7 +336,7 @@ impl View {
         };
         let holdout = held.map(|verdict| HoldoutReport { verdict });
         if let Some(failure) = failure {
-            let why = (Cause::NotCompiled, self.failure(&failure, target));
+            let why = (Cause::NotCompiled, self.failure(failure, target));
             return (
                 VariantResult { variant: name.into(), verdict: VerdictWord::Fail, shapes: results, holdout },
                 Some(why),
@@ -405,7 +407,7 @@ fn cause_of(shape: &ShapeReport) -> Cause {
     }
 }
 
-/// Why variants do not compile.
+/// Why compilations of variants failed.
 fn not_compiled(target: &TargetReport) -> Vec<FailureReport> {
     let compile = StepKind::Compile.name();
     target.failures().into_iter().filter(|failure| failure.kind == compile).collect()

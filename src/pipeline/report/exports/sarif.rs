@@ -194,7 +194,7 @@ fn described(code: &str) -> &'static str {
     match code {
         "calibrate.constant" => "All results of a shape are one value",
         "calibrate.indecisive" => "The tolerance accepts answers that need no work",
-        "compile.error" => "The compiler refuses the source",
+        "compile.error" | "compile.refused" => "The compiler refuses the source",
         "compile.warning" => "The compiler warns",
         "inspect.arguments" => "A launch does not fit the kernel's parameters",
         "verify.absent-lane" => "A shuffle reads a lane that takes no part in it",
