@@ -299,7 +299,7 @@ def imported(start):
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
     try:
-        exec(compile(start["imports"], "imports", "exec"), {"call": start["call"], "Known": Known, "os": os, "sys": sys})
+        exec(compile(start["imports"], "imports", "exec"), {"call": start["call"], "Known": Known, "OnlyKnown": OnlyKnown, "os": os, "sys": sys})
         # A copy has only one thread, and what the others have locked would stay locked in it.
         return len(os.listdir("/proc/self/task")) == 1
     except (Exception, SystemExit):

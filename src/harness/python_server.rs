@@ -52,7 +52,7 @@ pub struct PythonServer {
 /// What the process imports, as it reads it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 struct Imports {
-    /// A program in Python, which finds `Known`, `call`, `os` and `sys`; nothing is imported if it is empty.
+    /// A program in Python, which finds `Known`, `OnlyKnown`, `call`, `os` and `sys`; nothing is imported if it is empty.
     imports: String,
     /// Its `call`.
     call: Value,

@@ -89,6 +89,16 @@ fn copies_share_the_imports_and_nothing_else() {
 }
 
 #[test]
+fn imports_find_the_filters_of_modules() {
+    let Some(lab) = Lab::new() else { return };
+    let imports = "OnlyKnown(call, [], []), Known(call, [], [])\nimport colorsys\ncolorsys.began = 7";
+    let server = lab.server().with_imports(imports, serde_json::json!("/nowhere"), vec![]);
+    let said =
+        lab.run(&server, "import sys\nprint(sys.modules['colorsys'].began if 'colorsys' in sys.modules else None)");
+    assert_eq!((said.end, said.stderr.text().as_str()), (End::Exited(0), "7\n"));
+}
+
+#[test]
 fn a_program_ends_as_one_of_its_own_process_would() {
     let Some(lab) = Lab::new() else { return };
     let server = lab.server();

@@ -175,7 +175,7 @@ fn sigterm_finishes_what_runs_and_leaves_the_rest_for_the_next_start() {
     assert_eq!(server.get(&path(&runs)).json()["status"], "running");
     server.delete(&path(&runs)).expect(200);
     assert!(server.ended().success());
-    assert!(server.said().contains("1 evaluation left for the next start"), "{}", server.said());
+    until("it says what it leaves", || server.said().contains("1 evaluation left for the next start"));
     assert_eq!(polling.answer().unwrap().expect(200).json()["status"], "queued");
     let server = Server::start(&project, &[]);
     assert!(server.said().contains("Continuing 1 evaluation"), "{}", server.said());

@@ -409,6 +409,8 @@ class Baseline:
 def imported():
     global torch
     let_in = [os.path.join(call["torch"], name) for name in call["packages"] + ["triton"]]
+    # The folder of numpy can hold another PyTorch, and comes after.
+    sys.path.append(call["torch"])
     if call["numpy"] is not None:
         let_in += [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
         sys.path.append(call["numpy"])
@@ -417,7 +419,6 @@ def imported():
 
         ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
     sys.meta_path.insert(0, KnownToPackage(call["root"], call["library"] + let_in, call["left_out"], "torch, triton nor of numpy"))
-    sys.path.append(call["torch"])
     sys.path.extend(folder for folder in call["path"] if folder not in sys.path)
     try:
         import torch

@@ -455,9 +455,10 @@ class Served:
         for library in call["stubs"]:
             # Stand for libraries of CUDA that this torch is linked with.
             ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+        # The folder of numpy can hold another PyTorch, and comes after.
+        sys.path.append(call["torch"])
         if call["numpy"] is not None:
             sys.path.append(call["numpy"])
-        sys.path.append(call["torch"])
         global torch
         import warnings
 

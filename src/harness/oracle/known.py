@@ -57,26 +57,31 @@ class OnlyKnown(Known):
         try:
             return super().find_spec(name, path, target)
         except ImportError:
-            if self.is_asked_by_library():
-                return None
-            raise
+            by_library, imports = self.asked()
+            if not by_library:
+                raise
+        if imports:
+            raise ModuleNotFoundError("No module named %r" % name, name=name)
+        return None
 
-    def is_asked_by_library(self):
-        frame = sys._getframe(2)
+    def asked(self):
+        """Whether a library asks, and whether it imports the module, and does not only look for it."""
+        frame, imports = sys._getframe(2), False
         while frame is not None:
             file = frame.f_code.co_filename
             if not file.startswith("<frozen") and "%simportlib%s" % (os.sep, os.sep) not in file:
-                return self.is_of_library(file)
+                return self.is_of_library(file), imports
+            imports = imports or frame.f_code.co_name == "_find_and_load"
             frame = frame.f_back
-        return False
+        return False, imports
 
     def is_of_library(self, file):
         file = os.path.realpath(file)
         return not file.startswith(self.package + os.sep) and any(file.startswith(folder + os.sep) for folder in self.folders)
 
     def find_distributions(self, *context):
-        for finder in self.replaced:
-            yield from finder.find_distributions(*context) if hasattr(finder, "find_distributions") else []
+        """No key holds which packages are installed, so there are none."""
+        return iter(())
 
     def invalidate_caches(self):
         for finder in self.replaced:

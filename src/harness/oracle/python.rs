@@ -43,8 +43,14 @@ pub(super) const NOWHERE: &str = "/dev/null";
 /// Isolates Python: no installed packages except those that a driver admits, and no bytecode beside the sources.
 pub(super) const PYTHON_OPTIONS: [&str; 4] = ["-S", "-s", "-P", "-B"];
 /// The whole environment of Python. Hashes are fixed, and one thread keeps sums reproducible.
-pub(super) const PYTHON_VARIABLES: [(&str, &str); 4] =
-    [("PYTHONHASHSEED", "0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")];
+pub(super) const PYTHON_VARIABLES: [(&str, &str); 5] = [
+    ("PYTHONHASHSEED", "0"),
+    ("OPENBLAS_NUM_THREADS", "1"),
+    ("OMP_NUM_THREADS", "1"),
+    ("MKL_NUM_THREADS", "1"),
+    // Otherwise PyTorch loads what other installed packages offer it.
+    ("TORCH_DEVICE_BACKEND_AUTOLOAD", "0"),
+];
 
 /// Where numpy is, as `numpy_imports.py` reads it.
 #[derive(Serialize)]

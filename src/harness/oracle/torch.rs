@@ -280,11 +280,11 @@ mod tests {
              OnlyKnown(root + '/package', folders, [], 'the library').stand_in()\n\
              try:\n    import own\nexcept ImportError as error:\n    print(error)\n\
              import inside, importlib.metadata\n\
-             print(inside.found, inside.why, importlib.metadata.version('outside'))\n"
+             print(inside.found, inside.why, list(importlib.metadata.distributions()))\n"
         );
         let Some(said) = ran(&files, &program) else { return };
         assert!(said.starts_with("`outside` is neither of this package nor of the library nor of Python"), "{said}");
-        assert!(said.ends_with("\nNone outside 1.0"), "{said}");
+        assert!(said.ends_with("\nNone outside []"), "{said}");
     }
 
     const TASK: &str = "from helpers import DOUBLE, WIDTH\nimport sub.deep as deep\n\nROWS = 4\nTWICE = 2 * ROWS\n";

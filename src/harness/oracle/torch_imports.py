@@ -11,11 +11,12 @@ for library in call["stubs"]:
     # Stand for libraries of CUDA that this torch is linked with and that no reference uses.
     ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
 let_in = [os.path.join(call["torch"], name) for name in call["packages"]]
+# The folder of numpy can hold another PyTorch, and comes after.
+sys.path.append(call["torch"])
 if call["numpy"] is not None:
     let_in += [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
     sys.path.append(call["numpy"])
 OnlyKnown(call["root"], call["library"] + let_in, call["left_out"], "torch nor of numpy").stand_in()
-sys.path.append(call["torch"])
 import warnings
 
 # torch warns that numpy is missing; nothing here needs it.

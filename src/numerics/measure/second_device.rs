@@ -9,21 +9,25 @@ use kforge_types::record::kind::baseline::documents::{Confirmation, Rating};
 /// The most by which the ratio of the second device may differ from the first's, as a share of the first's.
 pub const AGREES_WITHIN: f64 = 0.1;
 
+/// Why the ratio of an older observation has no confirmation.
+pub const UNNAMED: &str = "the measurement does not say on which device it was made: `--remeasure` repeats it";
+
 /// What the second device says of the first's ratio.
 pub fn confirmation(first: &Rating, second: &Rating) -> Confirmation {
     let ratio = second.ratio;
     let open = |why: String| Confirmation::Unconfirmed { why, ratio };
     let (Some(claimed), false) = (first.ratio, first.device.is_empty()) else {
-        return open("the first measurement does not say on which device it was made: `--remeasure` repeats it".into());
+        return open(UNNAMED.into());
     };
     if first.device == second.device || second.device.is_empty() {
-        return open("both measurements were made on one device".into());
-    }
-    if let Verdict::Fail(why) = &second.verdict {
-        return open(format!("on a second device the baseline is wrong: {why}"));
+        return open("both measurements were made on one device: `--remeasure` repeats them".into());
     }
     let Some(found) = ratio else {
-        return open("a second device gave too few pairs".into());
+        return open(match &second.verdict {
+            Verdict::Fail(why) => format!("on a second device the baseline is wrong: {why}"),
+            Verdict::Unknown(why) => format!("on a second device: {why}"),
+            Verdict::Pass => "a second device gave too few pairs".into(),
+        });
     };
     if (found.median / claimed.median - 1.0).abs() <= AGREES_WITHIN {
         return Confirmation::Confirmed { ratio: found };

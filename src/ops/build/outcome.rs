@@ -118,6 +118,8 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
     let leads = |n: &Node| n.kind == StepKind::Pairs && kernel_of(n, "binary:a") != kernel_of(n, "binary:b");
     let decides = |n: &Node| on_device(n) && !adds.contains(&n.kind) && !leads(n);
     let is_called = |n: &Node| n.inputs.contains_key("called");
+    // What a second device says of a speed-up decides nothing.
+    let is_second = |n: &Node| n.kind == StepKind::Baseline && n.labels.confirms;
     // A step is skipped for the reason of the first step that gave no result, so steps that lack one thing have one reason.
     let reason = |root: &str| {
         let at = outcome.graph.nodes().position(|node| node.id == root)?;
@@ -130,7 +132,9 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
         // A kernel that is not generated yet has no evidence at all.
         (None, Outcome::Unavailable(why)) if node.kind == StepKind::Generate => Some(why.clone()),
         // Of any kind: what another machine stored does not count, and this machine cannot compute it.
-        (None, Outcome::Unavailable(why)) if done.unanswered.as_ref().is_some_and(Unanswered::is_refused) => {
+        (None, Outcome::Unavailable(why))
+            if done.unanswered.as_ref().is_some_and(Unanswered::is_refused) && !is_second(node) =>
+        {
             Some(why.clone())
         }
         (None, why) if decides(node) => Some(match why {

@@ -102,7 +102,10 @@ impl<'r, 'p> Results<'r, 'p> {
                 && node.labels.kernel.as_ref() == Some(&self.seat.kernel)
                 && node.labels.target.as_ref() == Some(&self.seat.target);
             match &done.outcome {
-                Outcome::Unavailable(why) if ours && node.kind.observes_device() => Some(why.clone()),
+                // A baseline needs more than a device: PyTorch, or a second device.
+                Outcome::Unavailable(why) if ours && node.kind.observes_device() && node.kind != StepKind::Baseline => {
+                    Some(why.clone())
+                }
                 _ => None,
             }
         })

@@ -230,7 +230,10 @@ impl Planner<'_> {
     /// The devices that a target means without the one of that name, the product, and why there is none, if so.
     fn second_device(&self, scope: Scope<'_>, first: &str) -> ((Uuids, Option<String>), Option<String>) {
         let (uuids, product) = self.observed(scope);
-        let others: Uuids = uuids.iter().filter(|uuid| device_id(uuid) != first).cloned().collect();
+        // MIG instances of one GPU share its clocks and its power, and nothing here says which GPU is theirs.
+        let is_part = self.devices(scope).is_some_and(|devices| devices.class.mig.is_some());
+        let is_other = |uuid: &&String| !is_part && device_id(uuid) != first;
+        let others: Uuids = uuids.iter().filter(is_other).cloned().collect();
         let why = match self.no_device(scope) {
             None if others.is_empty() => Some(format!("no second {} here", product.as_deref().unwrap_or("device"))),
             why => why,

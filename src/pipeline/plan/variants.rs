@@ -521,7 +521,7 @@ impl Planner<'_> {
     }
 
     /// The devices of this machine that match a target.
-    fn devices(&self, scope: Scope<'_>) -> Option<Resolved<'_>> {
+    pub(super) fn devices(&self, scope: Scope<'_>) -> Option<Resolved<'_>> {
         self.input.devices.resolve(scope.target.arch.name(), scope.target.device.as_deref())
     }
 

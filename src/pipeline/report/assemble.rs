@@ -395,7 +395,10 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     }
     if step.labels.confirms && matches!(step.kind, StepKind::Baseline | StepKind::Rate) {
         second_device(report, reader, step, &variant);
-        return;
+        // A missing second device keeps nothing from being known but the confirmation.
+        if !matches!(step.outcome, Outcome::Failed(_)) {
+            return;
+        }
     }
     match step.outcome {
         Outcome::Unavailable(why) => unavailable(report, step.kind, why),
@@ -508,7 +511,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 }
             }
         }
-        StepKind::Rate => {
+        StepKind::Rate if !step.labels.confirms => {
             let named = step.labels.shape.clone().zip(step.labels.baseline.clone());
             if let (Some((shape, baseline)), Some(rating)) = (named, reader.document(step.result, "rating")) {
                 report.baselines.push(BaselineReport::new(shape, baseline, variant, rating));

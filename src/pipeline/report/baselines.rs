@@ -5,6 +5,7 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
 use super::duration::duration;
+use kforge_numerics::measure::second_device::UNNAMED;
 use kforge_types::record::Verdict;
 use kforge_types::record::kind::baseline::documents::{Confirmation, Rating};
 
@@ -34,7 +35,8 @@ pub struct BaselineReport {
 impl BaselineReport {
     /// The report of a first measurement, before a second device is heard.
     pub fn new(shape: String, baseline: String, variant: String, rating: Rating) -> Self {
-        let why = "no second device has measured it".to_string();
+        let unnamed = rating.device.is_empty();
+        let why = if unnamed { UNNAMED.to_string() } else { "no second device has measured it".into() };
         let confirmation = rating.is_unusual.then_some(Confirmation::Unconfirmed { why, ratio: None });
         BaselineReport { shape, baseline, variant, rating, confirmation }
     }

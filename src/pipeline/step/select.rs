@@ -55,7 +55,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
             ("emulated", [v, s]) => drop(io::document(job, name)?.map(|d| known.emulated.insert((*v, *s), d))),
             ("called", [v, s]) => {
                 let called: Option<CallsObserved> = io::document(job, name)?;
-                drop(called.and_then(|seen| times(seen)).map(|seen| known.benches.insert((*v, *s), seen)));
+                drop(called.and_then(times).map(|seen| known.benches.insert((*v, *s), seen)));
             }
             ("confirmed", [v, s]) => calls.extend(io::document(job, name)?.map(|d| (*v, None, *s, d))),
             ("sound", [v, other, s]) => calls.extend(io::document(job, name)?.map(|d| (*v, Some(*other), *s, d))),

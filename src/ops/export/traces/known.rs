@@ -140,7 +140,7 @@ pub(in crate::export) fn found<'a, 'p, 'q>(
         for node in of.of_seat(kernel, target) {
             match node.kind {
                 StepKind::Judge if !node.labels.confirms => out.extend(of.judged(&seat, node)),
-                StepKind::Rate => out.extend(of.rated(&seat, node)),
+                StepKind::Rate if !node.labels.confirms => out.extend(of.rated(&seat, node)),
                 _ => {}
             }
         }
@@ -289,6 +289,7 @@ impl<'a> Steps<'a, '_, '_> {
             let labels = &node.labels;
             let declared = self.member.package.baselines.iter().find(|b| Some(&b.name) == labels.baseline.as_ref());
             node.kind == StepKind::Rate
+                && !labels.confirms
                 && declared.is_some_and(|b| b.source.is_none() && b.how == How::Eager)
                 && (labels.variant.as_deref(), labels.shape.as_deref()) == (Some(variant), Some(shape))
         };

@@ -143,7 +143,8 @@ fn candidates(h: &mut Html, all: &[CandidateScore]) {
                             None => "unknown",
                         },
                     );
-                    number(h, of.speedup.map_or("unknown".into(), shown));
+                    let open = if of.shapes.iter().any(|at| at.unconfirmed.is_some()) { " (unconfirmed)" } else { "" };
+                    number(h, of.speedup.map_or("unknown".into(), |speedup| format!("{}{open}", shown(speedup))));
                     let ends = of.interval.map(|(low, high)| format!("{} to {}", shown(low), shown(high)));
                     number(h, ends.unwrap_or_default());
                     h.open("td", &[], |h| {

@@ -134,8 +134,9 @@ fn comparisons(seat: &Seat<'_>, most: usize) -> Vec<Comparison> {
         for one in baselines.filter(|one| !matches!(one.rating.verdict, Verdict::Fail(_))) {
             if let Some(ratio) = one.rating.ratio {
                 let ends = (ratio.low, ratio.high);
+                let open = if one.unconfirmed().is_some() { " (unconfirmed)" } else { "" };
                 found.push(of(
-                    format!("baseline {}", one.baseline),
+                    format!("baseline {}{open}", one.baseline),
                     ratio.median,
                     Some(ends),
                     how(ratio.median, ends, ratio.disputed),
