@@ -23,7 +23,7 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
     let nulls = json!({ "candidate": { "operator": { "operator": { "dims": null }, "source": "" } } }).to_string();
     let out = json!({ "candidate": { "package": { "manifest": "", "files": { "../x": "" } } } }).to_string();
     let cases: [(&[u8], &str); 12] = [
-        (b"", "EOF"),
+        (b"", "is empty"),
         (b"{", "EOF"),
         (b"[null, null]", "not a JSON object"),
         (b" \n7", "not a JSON object"),

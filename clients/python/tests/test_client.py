@@ -92,6 +92,10 @@ class Requests(unittest.TestCase):
         self.assertEqual(len(server.seen), 4)
         self.assertEqual(len({body["id"] for *_, body in server.seen}), 1)
 
+    def test_a_url_without_a_scheme_is_refused_at_once(self) -> None:
+        with self.assertRaisesRegex(ValueError, "127.0.0.1:7377`: expected a URL such as `http://HOST:7377`"):
+            Client("127.0.0.1:7377")
+
     def test_the_pause_grows_and_is_at_least_what_the_server_asks_for(self) -> None:
         with mock.patch.object(transport, "LONGEST_PAUSE", 30.0):
             for attempt in range(20):

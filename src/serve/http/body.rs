@@ -101,22 +101,25 @@ pub(crate) async fn counted<T: DeserializeOwned + Send + 'static>(
     let values = u32::try_from(values).unwrap_or(u32::MAX);
     let values = Values(limits.values.clone().acquire_many_owned(values).await.ok());
     if bytes.len() < LARGE {
-        return Ok((parsed(&bytes)?, values));
+        return Ok((parsed(&bytes, "the body")?, values));
     }
-    match tokio::task::spawn_blocking(move || parsed(&bytes)).await {
+    match tokio::task::spawn_blocking(move || parsed(&bytes, "the body")).await {
         Ok(value) => Ok((value?, values)),
         // A panic there is a bug that has been printed.
         Err(error) => Err(Failure::new(ErrorCode::BadRequest, format!("the body cannot be parsed: {error}"))),
     }
 }
 
-fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+/// Reads JSON, which is called `what` in messages.
+pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, Failure> {
     // Otherwise an array would count as the fields of an object in order.
-    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| *first != b'{') {
-        return Err(Failure::new(ErrorCode::BadRequest, "the body is not a JSON object"));
+    match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') => {}
+        Some(_) => return Err(Failure::new(ErrorCode::BadRequest, format!("{what} is not a JSON object"))),
+        None => return Err(Failure::new(ErrorCode::BadRequest, format!("{what} is empty: expected a JSON object"))),
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        Failure::new(ErrorCode::BadRequest, format!("the body is not the JSON that is expected: {error}"))
+        Failure::new(ErrorCode::BadRequest, format!("{what} is not the JSON that is expected: {error}"))
     })
 }
 

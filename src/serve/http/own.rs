@@ -8,12 +8,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::{get, post};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::failure::Failure;
 use super::{App, Caller, Id, body, events, json_of};
-use crate::api::{
-    Batch, BatchAnswer, BatchEntry, ErrorCode, EvaluationRequest, MOST_IN_BATCH, Task, TaskList, TaskStatus,
-};
+use crate::api::{BatchAnswer, BatchEntry, ErrorCode, EvaluationRequest, MOST_IN_BATCH, Task, TaskList, TaskStatus};
 use crate::service::is_over;
 
 /// The longest time that a request waits for the end of a task, in seconds.
@@ -33,6 +32,7 @@ pub(super) fn router() -> Router<App> {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Waiting {
     #[serde(default)]
     wait: f64,
@@ -51,10 +51,24 @@ impl Waiting {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Listing {
     status: Option<TaskStatus>,
     limit: Option<usize>,
     before: Option<u64>,
+}
+
+/// A [`crate::api::Batch`] whose evaluations are read one by one, so that one of a wrong form refuses no other.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UnreadBatch {
+    evaluations: Vec<Box<RawValue>>,
+}
+
+impl UnreadBatch {
+    fn read(&self) -> Vec<Result<EvaluationRequest, Failure>> {
+        self.evaluations.iter().map(|text| body::parsed(text.get().as_bytes(), "the evaluation")).collect()
+    }
 }
 
 /// The query of a request.
@@ -88,18 +102,32 @@ fn answer(task: &Task) -> Response {
 
 async fn submit_all(State(app): State<App>, Caller(client): Caller, request: Request) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let (batch, _values) = body::counted::<Batch>(&parts.headers, body, &app.limits, &client).await?;
+    let (batch, _values) = body::counted::<UnreadBatch>(&parts.headers, body, &app.limits, &client).await?;
     let count = batch.evaluations.len();
     if count == 0 || count > MOST_IN_BATCH {
         let why = format!("the batch has {count} evaluations: expected 1 to {MOST_IN_BATCH}");
         return Err(Failure::new(ErrorCode::BadRequest, why));
     }
-    let submitted = app.service.submit_all(&client, batch.evaluations).await;
-    let entry = |submitted| match submitted {
-        Ok(task) => BatchEntry::Task(Box::new(task)),
-        Err(refusal) => BatchEntry::Error(Failure::from(refusal).0),
+    let read = tokio::task::spawn_blocking(move || batch.read()).await;
+    // A panic there is a bug that has been printed.
+    let read =
+        read.map_err(|error| Failure::new(ErrorCode::BadRequest, format!("the batch cannot be parsed: {error}")))?;
+    let (requests, wrong): (Vec<_>, Vec<_>) = read
+        .into_iter()
+        .map(|one| match one {
+            Ok(request) => (Some(request), None),
+            Err(failure) => (None, Some(failure)),
+        })
+        .unzip();
+    let mut submitted = app.service.submit_all(&client, requests.into_iter().flatten().collect()).await.into_iter();
+    let entry = |wrong: Option<Failure>| match wrong {
+        Some(failure) => Some(BatchEntry::Error(failure.0)),
+        None => submitted.next().map(|submitted| match submitted {
+            Ok(task) => BatchEntry::Task(Box::new(task)),
+            Err(refusal) => BatchEntry::Error(Failure::from(refusal).0),
+        }),
     };
-    Ok(json_of(StatusCode::OK, &BatchAnswer { tasks: submitted.into_iter().map(entry).collect() }))
+    Ok(json_of(StatusCode::OK, &BatchAnswer { tasks: wrong.into_iter().filter_map(entry).collect() }))
 }
 
 async fn task(

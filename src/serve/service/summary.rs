@@ -130,7 +130,11 @@ impl Summary {
             }
         }
         if kernels.is_empty() {
-            note(1, Cause::NotAccepted, "the candidate has no kernel");
+            note(
+                1,
+                Cause::NotAccepted,
+                "the candidate has no kernel that is evaluated: its operator needs at least one shape",
+            );
         }
         let messages = report.packages.iter().flat_map(|package| &package.messages);
         let messages: Vec<MessageResult> = messages.filter_map(|m| view.message(m)).take(MOST_MESSAGES).collect();

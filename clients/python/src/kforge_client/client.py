@@ -65,7 +65,9 @@ class Client:
     """A server. `url` and `token` are those of `KFORGE_SERVE_URL` and `KFORGE_SERVE_TOKEN` if they are not stated."""
 
     def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 1800.0) -> None:
-        self.url = (url or os.environ.get("KFORGE_SERVE_URL", "http://127.0.0.1:7377")).rstrip("/")
+        self.url = (url or os.environ.get("KFORGE_SERVE_URL") or "http://127.0.0.1:7377").rstrip("/")
+        if not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"the server is `{self.url}`: expected a URL such as `http://HOST:7377` (`KFORGE_SERVE_URL`)")
         self.token = token or os.environ.get("KFORGE_SERVE_TOKEN")
         self.timeout = timeout
 

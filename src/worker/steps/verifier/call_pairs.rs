@@ -26,9 +26,9 @@ use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::sampling::{self, Side};
 use kforge_types::model::baseline::{How, Product};
 use kforge_types::model::torch::TorchLaunch;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
 use kforge_types::record::Provenance;
 use kforge_types::record::Verdict;
-#[cfg(any(debug_assertions, feature = "virtual-device"))]
 use kforge_types::record::device::device_id;
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, BaselineParams, Callee};
 use kforge_types::record::params::{PairsParams, VerifyParams};
