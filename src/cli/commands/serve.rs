@@ -39,14 +39,13 @@ pub fn run(context: &Context, args: &ServeArgs) -> CommandResult {
         journal_bytes: args.journal_size as u64,
     };
     let started = Service::start(context.session.again(), config);
-    let (service, damaged) = started.map_err(|error| not_started(context, error))?;
-    if damaged > 0 {
-        let rows = count(damaged, "damaged row");
+    let (service, replayed) = started.map_err(|error| not_started(context, error))?;
+    if replayed.damaged > 0 {
+        let rows = count(replayed.damaged, "damaged row");
         context.console.warn(&format!("ignoring {rows} of `{}`", folder.join("journal").display()));
     }
-    let health = service.health();
-    if health.queued > 0 {
-        context.console.status("Continuing", &count(health.queued, "evaluation"));
+    if replayed.continuing > 0 {
+        context.console.status("Continuing", &count(replayed.continuing, "evaluation"));
     }
     context.console.status("Listening", &format!("on http://{}", server.address()));
     server.run(&service, &ends).map_err(|error| not_listening(context, &error))?;

@@ -107,6 +107,15 @@ struct Inner {
     journal: Journal,
 }
 
+/// What a start found in the journal.
+#[derive(Debug, Clone, Copy)]
+pub struct Replayed {
+    /// The rows that were damaged.
+    pub damaged: u64,
+    /// The evaluations that have not ended.
+    pub continuing: u64,
+}
+
 /// The service.
 pub struct Service {
     config: Config,
@@ -135,11 +144,11 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens the folder, reads the journal, and starts evaluating what was not finished. The second value is how many rows of the journal were damaged.
+    /// Opens the folder, reads the journal, and starts evaluating what was not finished. The second value is what the journal held.
     ///
     /// # Errors
     /// The folder cannot be used, another server uses it, or workers and devices cannot be prepared.
-    pub fn start(session: Session, config: Config) -> Result<(Arc<Service>, u64), StartError> {
+    pub fn start(session: Session, config: Config) -> Result<(Arc<Service>, Replayed), StartError> {
         let folder = &config.folder;
         let lock = folder::take(folder)?;
         let (work, lockfiles) = (folder.join("work"), folder.join("locks"));
@@ -160,6 +169,8 @@ impl Service {
             OpenError::Unknown => StartError::Newer(path.clone()),
         })?;
         state.started();
+        // Counted before a thread takes one.
+        let replayed = Replayed { damaged, continuing: state.entries.len() as u64 };
         let is_new = journal.bytes() == 0;
         let described =
             |device: &kforge_types::record::Device| format!("{} ({})", device.class.product, device.class.arch);
@@ -190,7 +201,7 @@ impl Service {
             _ => {}
         }
         service.start_threads(evaluations, &work).map_err(StartError::storage(work.clone()))?;
-        Ok((service, damaged))
+        Ok((service, replayed))
     }
 
     /// What is behind the lock, to be read.
