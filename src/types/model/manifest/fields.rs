@@ -3,6 +3,7 @@
 use super::baseline_fields::BASELINE;
 use super::policy_fields::POLICY;
 use super::spec::{Field, Spec, Ty, Vocabulary, opt, req};
+use super::torch_fields::{TORCH, TORCH_RELEASE, TORCH_RELEASE_OR_INHERITED};
 use crate::model::Pattern;
 use crate::model::agent::Scope;
 use crate::model::target::LANGUAGES;
@@ -56,25 +57,6 @@ static CUDA_PATH_OR_INHERITED: Spec = Spec {
 };
 const CUDA_WORD: Ty = Ty::Str("a version such as `13.0`, or `system`");
 const TRITON: Ty = Ty::Str("a release of Triton such as `3.9`");
-const TORCH: Ty = Ty::Str("a version such as `2.9`, or `system`");
-const TORCH_FIELDS: [Field; 2] = [
-    opt("release", Ty::Str("a version such as `2.9`"), "the release"),
-    opt(
-        "cuda",
-        Ty::Bool,
-        "whether to install its libraries of CUDA and its Triton, too, as a GPU needs them; default false",
-    ),
-];
-static TORCH_RELEASE: Spec = Spec { doc: "A release of PyTorch.", fields: &TORCH_FIELDS, rest: None };
-static TORCH_RELEASE_OR_INHERITED: Spec = Spec {
-    doc: "A release of PyTorch, or the workspace's.",
-    fields: &{
-        let [release, cuda] = TORCH_FIELDS;
-        [release, cuda, opt("workspace", Ty::True, "inherit the value from the workspace")]
-    },
-    rest: None,
-};
-
 static WORKSPACE_TOOLCHAIN: Spec = Spec {
     doc: "Compilers that members can inherit.",
     fields: &[

@@ -19,6 +19,7 @@ mod policy_fields;
 mod read;
 mod schema;
 mod spec;
+mod torch_fields;
 mod unclosed;
 
 #[cfg(test)]
