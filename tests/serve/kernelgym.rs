@@ -284,6 +284,9 @@ fn link(from: &Path, to: &Path) {
 #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
 fn on_a_device() -> Option<(Project, tempfile::TempDir)> {
     let project = with_torch()?;
+    // A named program may be a released one, which has no virtual device.
+    fs::remove_file(project.program()).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_kforge"), project.program()).unwrap();
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let venv = place.path().join("venv");
     let mut command = std::process::Command::new("python3");
