@@ -6,6 +6,7 @@
 //! | `--within CONFINEMENT` | the same, but confined from the start ([`kforge_harness::compilers::of_worker`]) |
 //! | `--once SPEC IN OUT` | executes one step; prints the answer to standard output as JSON ([`once`]) |
 //! | `--once SPEC IN OUT --places FILE` | the same for another machine: compares the tools with those of the spec first, and queries no compiler if they are the same |
+//! | `--once SPEC IN OUT --places FILE --devices TOOLS` | the same where the worker holds a device: the file has what a step that observes a device gets |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
 //! | `--nvrtc START` | holds NVRTC for a worker, and compiles in copies of itself ([`kforge_cuda::compiler_server_main`]) |
 //! | `--device-runner START` | holds a device's context for a worker ([`kforge_cuda::device`]) |
@@ -71,6 +72,11 @@ pub fn worker_main(args: &[OsString], parts: &Parts, finders: &Finders<'_>) -> E
             tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))
         }
         (Some("--once"), [spec, input, output, places, file]) if places == "--places" => {
+            let paths = [spec, input, output].map(Path::new);
+            let find = |spec: &Spec, input: &Path| (finders.described)(Path::new(file), spec, input);
+            tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))
+        }
+        (Some("--once"), [spec, input, output, places, file, devices, _]) if places == "--places" && devices == "--devices" => {
             let paths = [spec, input, output].map(Path::new);
             let find = |spec: &Spec, input: &Path| (finders.described)(Path::new(file), spec, input);
             tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))

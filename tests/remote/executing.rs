@@ -48,22 +48,22 @@ pub(crate) fn online(project: &Project, words: &[&str]) -> Built {
 }
 
 /// How many steps other machines executed.
-fn elsewhere(built: &Built) -> usize {
+pub(crate) fn elsewhere(built: &Built) -> usize {
     built.finished().filter(|step| step["cache"] == "remote" && step["outcome"] == "executed").count()
 }
 
 /// How many steps of workers were executed.
-fn executed(built: &Built) -> usize {
+pub(crate) fn executed(built: &Built) -> usize {
     let kinds = built.executed_kinds();
     ["compile", "inspect", "oracle", "verify"].iter().map(|kind| kinds.get(*kind).copied().unwrap_or_default()).sum()
 }
 
-fn warnings(built: &Built) -> usize {
+pub(crate) fn warnings(built: &Built) -> usize {
     built.stderr().matches("remote cache").count()
 }
 
 /// The same build on this machine alone.
-fn alone(project: &Project) -> String {
+pub(crate) fn alone(project: &Project) -> String {
     let other = project.cloned("alone").fresh_home("home of alone").var("KFORGE_REMOTE_MODE", "off");
     other.built(&[]);
     other.report()

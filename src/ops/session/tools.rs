@@ -679,6 +679,16 @@ impl Host {
         Host { cxx, python, survey, interpreter, torch, read, runtime, too_old, witness: witnessed.then_some(witness) }
     }
 
+    /// The descriptions of the C++ compiler and of Python, as far as they were found.
+    pub(crate) fn toolchains(&self) -> impl Iterator<Item = &Toolchain> {
+        [&self.cxx, &self.python].into_iter().filter_map(|found| found.as_ref().ok().map(|(described, _)| described))
+    }
+
+    /// The libraries and the processor with which a program compiled here runs, if they are known.
+    pub(crate) fn runtime(&self) -> Option<&Toolchain> {
+        self.runtime.as_ref().ok()
+    }
+
     /// The wheel of Triton that the Python of this machine can import, and that Python.
     fn wheel(&self, wheels: &[LockedWheel]) -> Result<(LockedWheel, Python), String> {
         let Some(python) = &self.interpreter else {

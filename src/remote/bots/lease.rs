@@ -174,7 +174,9 @@ impl Executor {
         let limit = action.timeout.as_ref().and_then(|limit| u64::try_from(limit.seconds).ok());
         let limit = limit.filter(|seconds| *seconds > 0).map_or(LONGEST, Duration::from_secs);
         let root = action.input_root_digest.ok_or(LeaseError::NoAction)?;
-        let folder = tempfile::Builder::new().prefix("lease-").tempdir_in(&self.scratch);
+        // Whoever tidies the home may have removed it.
+        let folder = fs::create_dir_all(&self.scratch)
+            .and_then(|()| tempfile::Builder::new().prefix("lease-").tempdir_in(&self.scratch));
         let folder = folder.map_err(|e| LeaseError::NotExecuted(e.to_string()))?;
         self.bring(root, folder.path(), program == format!("./{PROGRAM}")).await?;
         Ok((folder, limit))

@@ -1,0 +1,426 @@
+//! Workers of the Remote Workers API: `kforge worker --bots`, and the client that it uses, against a service of the test's own. The service of a real server is in
+//! `buildgrid.rs`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
+use bazel_remote_apis::google::protobuf::{self, Any};
+use kforge::process::{self, Finished};
+use kforge_remote::{BotEvent, BotOptions, ExecuteIn, RemoteError, serve_bots};
+use prost::Message;
+use tonic::Code;
+
+use crate::client::access;
+use crate::executing::{ONE, alone, elsewhere, executed, executing, online, project, warnings};
+use crate::plain::sha256;
+use crate::project::Project;
+use crate::server::bots::{Cancels, Lease};
+use crate::server::{Blob, Function, Method, Options, Refusal, Server};
+
+const STEP: &str = "kforge worker --once spec.json in out --places places.json";
+
+/// A worker in this process. It ends when it is dropped.
+struct Bot {
+    interrupted: Arc<AtomicBool>,
+    said: Arc<Mutex<Vec<String>>>,
+    scratch: tempfile::TempDir,
+    thread: Option<JoinHandle<Result<(), RemoteError>>>,
+}
+
+impl Bot {
+    fn start(server: &Server, execute: ExecuteIn) -> Bot {
+        let (interrupted, said) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<String>>>::default());
+        let scratch = tempfile::tempdir().unwrap();
+        let (flag, heard, folder, access) =
+            (interrupted.clone(), said.clone(), scratch.path().join("steps"), access(&server.url()));
+        let thread = std::thread::spawn(move || {
+            let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
+            serve_bots(BotOptions {
+                access,
+                name: "one".into(),
+                properties: vec![pair("OSFamily", "linux"), pair("pool", "a"), pair("pool", "b")],
+                scratch: folder,
+                interrupted: flag,
+                execute,
+                report: Box::new(move |event| {
+                    heard.lock().unwrap().push(match event {
+                        BotEvent::Registered => "registered".into(),
+                        BotEvent::Gone(_) => "gone".into(),
+                        BotEvent::Began { .. } => "began".into(),
+                        BotEvent::Ended { how: Ok(code), .. } => format!("exit {code}"),
+                        BotEvent::Ended { how: Err(why), .. } => why.to_string(),
+                    });
+                }),
+            })
+        });
+        Bot { interrupted, said, scratch, thread: Some(thread) }
+    }
+
+    fn said(&self) -> Vec<String> {
+        self.said.lock().unwrap().clone()
+    }
+
+    fn end(&mut self) -> Result<(), RemoteError> {
+        self.interrupted.store(true, Ordering::Relaxed);
+        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap())
+    }
+
+    /// No file of a step is left.
+    fn is_tidy(&self) -> bool {
+        std::fs::read_dir(self.scratch.path().join("steps")).map_or(true, |mut entries| entries.next().is_none())
+    }
+}
+
+impl Drop for Bot {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Runs a shell in the folder of the step.
+fn shell(script: &'static str) -> ExecuteIn {
+    Arc::new(move |folder: &Path, limit, stop: &AtomicBool| -> std::io::Result<Finished> {
+        process::run(&process::Command::new("/bin/sh").args(["-c", script]).dir(folder), Some(limit), stop)
+    })
+}
+
+#[track_caller]
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn keep(server: &Server, bytes: Vec<u8>) -> re::Digest {
+    let digest = sha256(&bytes);
+    let blob = Blob { function: Function::Sha256, size: digest.size_bytes, bytes };
+    server.state().blobs.insert(digest.hash.clone(), blob);
+    digest
+}
+
+/// An action with these words and files, all of whose contents the server has.
+fn action(server: &Server, words: &str, files: Vec<re::FileNode>, seconds: i64) -> re::Action {
+    let command = re::Command {
+        arguments: words.split(' ').map(String::from).collect(),
+        output_paths: vec!["out".into()],
+        ..Default::default()
+    };
+    let root = re::Directory { files, ..Default::default() };
+    re::Action {
+        command_digest: Some(keep(server, command.encode_to_vec())),
+        input_root_digest: Some(keep(server, root.encode_to_vec())),
+        timeout: (seconds > 0).then_some(protobuf::Duration { seconds, nanos: 0 }),
+        ..Default::default()
+    }
+}
+
+fn file(server: &Server, name: &str, bytes: &[u8]) -> re::FileNode {
+    re::FileNode { name: name.into(), digest: Some(keep(server, bytes.to_vec())), ..Default::default() }
+}
+
+fn any(name: &str, message: &impl Message) -> Any {
+    let type_url = format!("type.googleapis.com/build.bazel.remote.execution.v2.{name}");
+    Any { type_url, value: message.encode_to_vec() }
+}
+
+fn give(server: &Server, id: &str, payload: Any) {
+    server.state().bots.queue.push_back(Lease { id: id.into(), payload: Some(payload), ..Lease::default() });
+}
+
+fn ended(server: &Server, id: &str) -> Lease {
+    until("a lease ends", || server.state().bots.ended.contains_key(id));
+    server.state().bots.ended[id].clone()
+}
+
+fn code(lease: &Lease) -> Code {
+    Code::from(lease.status.as_ref().map_or(0, |status| status.code))
+}
+
+#[test]
+fn a_lease_is_executed_in_a_folder_of_its_own_and_its_outputs_come_back() {
+    for (gives_active, by_digest) in [(false, false), (true, true)] {
+        let server = executing();
+        server.state().bots.gives_active = gives_active;
+        // Larger than a batch: it comes and goes in a stream.
+        let large = vec![7; 5 << 20];
+        let files = vec![file(&server, "empty", b""), file(&server, "large", &large), file(&server, "spec.json", b"{}")];
+        let action = action(&server, STEP, files, 0);
+        let payload = match by_digest {
+            true => any("Digest", &keep(&server, action.encode_to_vec())),
+            false => any("Action", &action),
+        };
+        give(&server, "a", payload);
+        let mut bot = Bot::start(&server, shell("mkdir out; cp large out/copy; cat spec.json; echo no >&2; exit 3"));
+        let lease = ended(&server, "a");
+        assert_eq!(code(&lease), Code::Ok, "{lease:?}");
+        let result = re::ActionResult::decode(lease.result.unwrap().value.as_slice()).unwrap();
+        assert_eq!((result.exit_code, result.stdout_raw, result.stderr_raw), (3, b"{}".to_vec(), b"no\n".to_vec()));
+        assert_eq!(result.execution_metadata.unwrap().worker, "one");
+        let tree = result.output_directories[0].tree_digest.clone().unwrap();
+        let tree = re::Tree::decode(server.state().blobs[&tree.hash].bytes.as_slice()).unwrap();
+        let files: Vec<_> = tree.root.unwrap().files.into_iter().map(|file| (file.name, file.digest.unwrap())).collect();
+        assert_eq!(files, [("copy".to_string(), sha256(&large))]);
+        assert_eq!(server.state().blobs[&sha256(&large).hash].bytes, large);
+        assert!(server.state().blobs.contains_key(&result.stdout_digest.unwrap().hash));
+        // The server stores results, not the worker.
+        assert_eq!(server.state().counts.of(Method::UpdateActionResult), 0);
+        let session = server.state().bots.sessions.values().next().unwrap().clone();
+        let device = &session.worker.as_ref().unwrap().devices[0];
+        let properties: Vec<_> = device.properties.iter().map(|p| (p.key.as_str(), p.value.as_str())).collect();
+        assert_eq!(properties, [("OSFamily", "linux"), ("pool", "a"), ("pool", "b")]);
+        assert_eq!(bot.end(), Ok(()));
+        assert_eq!(bot.said(), ["registered", "began", "exit 3"]);
+        assert!(bot.is_tidy());
+        assert_eq!(server.state().bots.sessions.values().next().unwrap().status, 4, "it said that it leaves");
+    }
+}
+
+#[test]
+fn what_is_no_step_or_lacks_a_content_is_refused_and_the_next_lease_is_executed() {
+    let server = executing();
+    let bot = Bot::start(&server, shell("true"));
+    let good = |server: &Server| action(server, STEP, vec![file(server, "spec.json", b"{}")], 0);
+    let lost = |hash: &str| Some(re::Digest { hash: hash.repeat(32), size_bytes: 3 });
+    let wrong = file(&server, "spec.json", b"another").digest.unwrap();
+    server.state().blobs.get_mut(&wrong.hash).unwrap().bytes = b"anothex".to_vec();
+    let with = |file: re::FileNode| action(&server, STEP, vec![file], 0);
+    let node = |name: &str, digest| re::FileNode { name: name.into(), digest, ..Default::default() };
+    let link = re::SymlinkNode { name: "in".into(), target: "/etc".into(), ..Default::default() };
+    let linked = keep(&server, re::Directory { symlinks: vec![link], ..Default::default() }.encode_to_vec());
+    let cases: [(&str, Any, Code, &str); 9] = [
+        ("foreign", any("Action", &action(&server, "/bin/sh -c true", vec![], 0)), Code::FailedPrecondition, "only steps"),
+        ("payload", any("Command", &re::Command::default()), Code::InvalidArgument, "no action"),
+        ("lost file", any("Action", &with(node("a", lost("ab")))), Code::FailedPrecondition, "lacks a content"),
+        (
+            "lost command",
+            any("Action", &re::Action { command_digest: lost("cd"), ..good(&server) }),
+            Code::FailedPrecondition,
+            "lacks a content",
+        ),
+        ("wrong", any("Action", &with(node("a", Some(wrong)))), Code::Internal, "other bytes"),
+        ("outside", any("Action", &with(file(&server, "../a", b"x"))), Code::InvalidArgument, "is no name"),
+        ("absolute", any("Action", &with(file(&server, "/tmp/a", b"x"))), Code::InvalidArgument, "is no name"),
+        (
+            "link",
+            any("Action", &re::Action { input_root_digest: Some(linked), ..good(&server) }),
+            Code::InvalidArgument,
+            "is a link",
+        ),
+        ("good", any("Action", &good(&server)), Code::Ok, ""),
+    ];
+    for (id, payload, expected, says) in cases {
+        give(&server, id, payload);
+        let lease = ended(&server, id);
+        let message = lease.status.clone().unwrap_or_default().message;
+        assert!(code(&lease) == expected && message.contains(says), "{id}: {lease:?}");
+        assert_eq!(lease.result.is_some(), expected == Code::Ok, "{id}");
+        let details = lease.status.unwrap_or_default().details;
+        assert_eq!(details.len(), usize::from(says == "lacks a content"), "{id}: {details:?}");
+    }
+    assert_eq!(bot.said().iter().filter(|said| *said == "began").count(), 9);
+    assert!(bot.is_tidy());
+}
+
+#[test]
+fn a_lease_that_nobody_wants_and_one_beyond_its_time_are_killed() {
+    for how in [Cancels::ByState, Cancels::ByLeavingOut] {
+        let server = executing();
+        let bot = Bot::start(&server, shell("sleep 100 & echo $! > ../pid; wait"));
+        give(&server, "a", any("Action", &action(&server, STEP, vec![], 0)));
+        let written = bot.scratch.path().join("steps/pid");
+        until("the step runs", || std::fs::read_to_string(&written).is_ok_and(|text| text.ends_with('\n')));
+        let pid: u32 = std::fs::read_to_string(&written).unwrap().trim().parse().unwrap();
+        assert!(process::family::is_alive(pid));
+        server.state().bots.cancelled = Some(("a".into(), how));
+        until("its processes end", || !process::family::is_alive(pid));
+        until("the worker says so", || bot.said().contains(&"the server cancelled the lease".to_string()));
+        if how == Cancels::ByState {
+            assert_eq!(code(&ended(&server, "a")), Code::Cancelled);
+        }
+        std::fs::remove_file(written).unwrap();
+        // The worker goes on.
+        give(&server, "b", any("Action", &action(&server, STEP, vec![], 1)));
+        assert_eq!(code(&ended(&server, "b")), Code::DeadlineExceeded, "its time is a second");
+    }
+}
+
+#[test]
+fn a_worker_that_is_to_end_kills_its_step_and_gives_it_back() {
+    let server = executing();
+    let mut bot = Bot::start(&server, shell("sleep 100"));
+    give(&server, "a", any("Action", &action(&server, STEP, vec![], 0)));
+    until("the step runs", || bot.said().contains(&"began".to_string()));
+    let began = Instant::now();
+    assert_eq!(bot.end(), Ok(()));
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert_eq!(code(&ended(&server, "a")), Code::Unavailable, "another worker may have it");
+    assert_eq!(bot.said().last().unwrap(), "the worker leaves");
+    assert!(bot.is_tidy());
+}
+
+#[test]
+fn a_server_that_dies_and_returns_gets_the_result_or_the_worker_a_new_session() {
+    let mut server = executing();
+    let bot = Bot::start(&server, shell("while [ ! -e ../go ]; do sleep 0.01; done; rm ../go"));
+    let go = bot.scratch.path().join("steps/go");
+    let begin = |server: &Server, id: &str| {
+        give(server, id, any("Action", &action(server, STEP, vec![], 0)));
+        until("the step runs", || server.state().bots.sessions.values().any(|s| s.leases.iter().any(|l| l.id == id && l.state == 2)));
+    };
+    // It remembers the session: the step goes on meanwhile.
+    begin(&server, "a");
+    server.stop();
+    std::fs::write(&go, "").unwrap();
+    until("the step ends", || !go.exists());
+    server.restart();
+    assert_eq!(code(&ended(&server, "a")), Code::Ok);
+    assert_eq!(server.state().counts.of(Method::CreateBotSession), 1);
+    // It has forgotten the session: the step is another worker's now.
+    begin(&server, "b");
+    server.stop();
+    server.state().bots.sessions.clear();
+    server.restart();
+    until("a new session", || server.state().bots.sessions.len() == 1);
+    assert_eq!(server.state().counts.of(Method::CreateBotSession), 2);
+    assert!(bot.said().contains(&"the server cancelled the lease".to_string()), "{:?}", bot.said());
+    assert!(!server.state().bots.ended.contains_key("b"));
+    std::fs::write(&go, "").unwrap();
+    begin(&server, "c");
+    assert_eq!(code(&ended(&server, "c")), Code::Ok);
+    // Errors that go away are none.
+    server.state().options.refusals = vec![Refusal::next(3, Method::UpdateBotSession, Code::Unavailable)];
+    std::fs::write(&go, "").unwrap();
+    begin(&server, "d");
+    assert_eq!(code(&ended(&server, "d")), Code::Ok);
+    assert_eq!(server.state().counts.of(Method::CreateBotSession), 2);
+}
+
+#[test]
+fn a_server_that_refuses_the_worker_ends_it_and_one_that_is_not_there_is_waited_for() {
+    let ends = |options: Options| {
+        let server = Server::start(options);
+        let mut bot = Bot::start(&server, shell("true"));
+        until("it ends", || bot.thread.as_ref().is_none_or(JoinHandle::is_finished));
+        bot.end().unwrap_err().to_string()
+    };
+    assert!(ends(Options { serves_bots: false, ..Options::default() }).contains("no Remote Workers API"));
+    assert!(ends(Options { token: Some("secret".into()), ..Options::default() }).contains("Unauthenticated"));
+    assert!(ends(Options { instance: "other".into(), ..Options::default() }).contains("NotFound"));
+    let refuses = Refusal::always(Method::CreateBotSession, Code::InvalidArgument);
+    assert!(ends(Options { refusals: vec![refuses], ..Options::default() }).contains("CreateBotSession"));
+    let mut server = executing();
+    server.stop();
+    let mut bot = Bot::start(&server, shell("true"));
+    until("it waits", || bot.said() == ["gone"]);
+    server.restart();
+    until("it registers", || bot.said() == ["gone", "registered"]);
+    assert_eq!(bot.end(), Ok(()));
+}
+
+/// `kforge worker --bots`, in a home of its own. It is killed when it is dropped.
+pub(crate) struct Worker {
+    child: Child,
+    home: PathBuf,
+}
+
+impl Worker {
+    pub(crate) fn start(project: &Project, url: &str, name: &str, words: &[&str], vars: &[(&str, &str)]) -> Worker {
+        let all = [&["worker", "--bots", url, "--name", name], words].concat();
+        Worker::of(project.command(&all), &project.place().join(format!("home of {name}")), vars)
+    }
+
+    pub(crate) fn of(mut command: Command, home: &Path, vars: &[(&str, &str)]) -> Worker {
+        std::fs::create_dir_all(home).unwrap();
+        let log = std::fs::File::create(home.join("log")).unwrap();
+        command.env_remove("KFORGE_REMOTE_URL").env("KFORGE_HOME", home).envs(vars.iter().copied());
+        let child = command.stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        Worker { child, home: home.into() }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.home.join("log")).unwrap()
+    }
+
+    /// How many steps it has executed.
+    pub(crate) fn executed(&self) -> usize {
+        self.log().matches("Executed lease").count()
+    }
+
+    pub(crate) fn terminate(&mut self) -> Option<i32> {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[test]
+fn kforge_as_a_worker_executes_the_steps_of_a_build_and_nothing_else() {
+    let server = executing();
+    server.state().options.by_bots = true;
+    let project = project(&server, ONE);
+    let mut worker = Worker::start(&project, &server.url(), "w", &["--no-device"], &[]);
+    // The program of the sender does not exist: the worker uses its own.
+    let project = project.var("KFORGE_REMOTE_PROGRAM", "/nowhere/kforge");
+    let built = online(&project, &[]).expect(0);
+    assert_eq!(warnings(&built), 0, "{}{}", built.stderr(), worker.log());
+    assert!(executed(&built) >= 4 && elsewhere(&built) == executed(&built), "{:?}", built.executed());
+    assert_eq!(worker.executed(), executed(&built), "{}", worker.log());
+    assert_eq!(project.report(), alone(&project));
+    // It says what it is, by the digests that keys of steps state.
+    let session = server.state().bots.sessions.values().next().unwrap().clone();
+    assert_eq!(session.bot_id, "w");
+    let mut said: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for property in session.worker.unwrap().devices.remove(0).properties {
+        said.entry(property.key).or_default().push(property.value);
+    }
+    let sent = |name: &str| -> Vec<String> {
+        let blobs = &server.state().blobs;
+        let specs = blobs.values().filter_map(|blob| serde_json::from_slice::<kforge::record::Spec>(&blob.bytes).ok());
+        specs.filter_map(|spec| Some(spec.inputs.get(name)?.digest?.hex())).collect()
+    };
+    for (name, input) in [("kforge-toolchain", "toolchain"), ("kforge-runtime", "runtime"), ("kforge-processor", "processor")] {
+        let sent = sent(input);
+        assert!(!sent.is_empty() && sent.iter().all(|digest| said[name].contains(digest)), "{name}: {said:?} {sent:?}");
+    }
+    assert!(said["OSFamily"] == ["linux"] && !said.contains_key("gpu"));
+    // A foreign command.
+    give(&server, "foreign", any("Action", &action(&server, "/bin/touch here", vec![], 0)));
+    assert_eq!(code(&ended(&server, "foreign")), Code::FailedPrecondition);
+    assert!(worker.log().contains("No result of lease foreign"), "{}", worker.log());
+    assert_eq!(worker.terminate(), Some(0), "{}", worker.log());
+    assert!(worker.log().contains("Ended"));
+}
+
+#[test]
+fn words_and_addresses_that_make_no_worker_are_usage_errors() {
+    let project = Project::new();
+    let said = |words: &[&str]| {
+        let output = project.command(words).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, text) = said(&["worker", "--bots", "http://localhost:1"]);
+    assert!(code == Some(2) && text.contains("`http://localhost:1` is no address of a server"), "{code:?} {text}");
+    let (code, text) = said(&["worker", "--name", "x"]);
+    assert!(code == Some(2) && text.contains("--bots <URL>"), "{code:?} {text}");
+    let (code, text) = said(&["--offline", "worker", "--bots", "grpc://localhost:1"]);
+    assert!(code == Some(101) && text.contains("`--offline`"), "{code:?} {text}");
+}
