@@ -11,12 +11,19 @@ use std::time::{Duration, Instant};
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use bazel_remote_apis::google::protobuf::{self, Any};
+use kforge::base::Digest;
+use kforge::harness::elsewhere::OnceAnswer;
+use kforge::harness::message::Response;
+use kforge::ops::elsewhere::{StepFile, StepLimits};
 use kforge::process::{self, Finished};
-use kforge_remote::{BotEvent, BotOptions, ExecuteIn, RemoteError, serve_bots};
+use kforge::record::{Spec, StepKind};
+use kforge_remote::{
+    Access, BotEvent, BotOptions, ExecuteIn, Meaning, Program, Remote, RemoteError, RemoteOptions, RemoteStep, serve_bots,
+};
 use prost::Message;
 use tonic::Code;
 
-use crate::client::access;
+use crate::client::{Memory, access};
 use crate::executing::{ONE, alone, elsewhere, executed, executing, online, project, warnings};
 use crate::plain::sha256;
 use crate::project::Project;
@@ -90,8 +97,9 @@ fn shell(script: &'static str) -> ExecuteIn {
     })
 }
 
+/// Waits until it is.
 #[track_caller]
-fn until(what: &str, mut is: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is() {
         assert!(began.elapsed() < Duration::from_secs(60), "{what}");
@@ -394,7 +402,7 @@ fn kforge_as_a_worker_executes_the_steps_of_a_build_and_nothing_else() {
     }
     let sent = |name: &str| -> Vec<String> {
         let blobs = &server.state().blobs;
-        let specs = blobs.values().filter_map(|blob| serde_json::from_slice::<kforge::record::Spec>(&blob.bytes).ok());
+        let specs = blobs.values().filter_map(|blob| serde_json::from_slice::<Spec>(&blob.bytes).ok());
         specs.filter_map(|spec| Some(spec.inputs.get(name)?.digest?.hex())).collect()
     };
     for (name, input) in [("kforge-toolchain", "toolchain"), ("kforge-runtime", "runtime"), ("kforge-processor", "processor")] {
@@ -423,4 +431,89 @@ fn words_and_addresses_that_make_no_worker_are_usage_errors() {
     assert!(code == Some(2) && text.contains("--bots <URL>"), "{code:?} {text}");
     let (code, text) = said(&["--offline", "worker", "--bots", "grpc://localhost:1"]);
     assert!(code == Some(101) && text.contains("`--offline`"), "{code:?} {text}");
+}
+
+/// The program that was built with the tests: one of a release has no virtual device.
+pub(crate) fn with_device(project: &Project, words: &[&str]) -> Command {
+    let scenario = project.place().join("scenario.toml");
+    std::fs::write(&scenario, "[[device]]\nproduct = \"Virtual H\"\narch = \"sm_90\"\ndriver = \"580.1\"\n").unwrap();
+    let own = project.command(words);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
+    command.args(words).current_dir(project.root()).env_clear();
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.env("KFORGE_VIRTUAL_DEVICE", scenario).stdin(Stdio::null());
+    command
+}
+
+/// What a worker with these properties says of the peaks of its device, as a build of such steps would ask.
+pub(crate) fn peaks(url: &str, instance: &str, properties: &[(&str, &str)]) -> Result<OnceAnswer, Vec<String>> {
+    let params = serde_json::json!({ "arch": "sm_90a", "protocol": kforge::plan::bound::PEAKS_PROTOCOL });
+    let (kind, said) = (StepKind::Peaks, Arc::<Mutex<Vec<String>>>::default());
+    let implementation = kforge::ops::implementation::implementations().of(kind, &params);
+    let spec = Spec { kind, version: kind.version(), implementation, params, inputs: BTreeMap::new() };
+    let limits = StepLimits { time_s: 60, run_s: 60, memory: 1 << 30, compiler_memory: 1 << 30 };
+    let places = StepFile { cxx: None, python: None, toolchains: BTreeMap::new(), limits };
+    let heard = said.clone();
+    let options = RemoteOptions {
+        access: Access { instance: instance.into(), ..access(url) },
+        writes: false,
+        holdout: false,
+        private: vec![],
+        interrupted: Arc::default(),
+        report: Box::new(move |error| heard.lock().unwrap().push(error.to_string())),
+        recheck: None,
+    };
+    let remote = Remote::start(options, Arc::new(Memory::default())).unwrap();
+    let step = RemoteStep {
+        program: Program::Installed("kforge".into()),
+        spec: serde_json::to_vec(&spec).unwrap(),
+        places: serde_json::to_vec(&places).unwrap(),
+        inputs: vec![],
+        properties: properties.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        compared: Digest::of(b"device"),
+        time_limit_s: 60,
+        queue_limit: Duration::from_secs(20),
+    };
+    let read = |answer: &[u8]| match serde_json::from_slice(answer) {
+        Ok(OnceAnswer::Answered { response: Response::Done { .. }, outputs, .. }) => Meaning::Result(outputs),
+        _ => Meaning::Refused(String::from_utf8_lossy(answer).into_owned()),
+    };
+    let answer = remote.execute(step, Box::new(read));
+    drop(remote);
+    answer.map(|answer| serde_json::from_slice(&answer).unwrap()).ok_or_else(|| said.lock().unwrap().clone())
+}
+
+#[test]
+fn a_worker_holds_its_device_and_executes_what_observes_one() {
+    let server = executing();
+    server.state().options.by_bots = true;
+    let project = Project::new();
+    let url = server.url();
+    let home = project.place().join("home of gpu");
+    let start = |name: &str, words: &[&str]| {
+        let words = [&["worker", "--bots", &url, "--name", name], words].concat();
+        Worker::of(with_device(&project, &words), &home, &[])
+    };
+    let mut worker = start("gpu", &[]);
+    until("it registers", || worker.log().contains("Registered"));
+    let said = worker.log();
+    assert!(said.contains("gpu=virtual-h, gpu-arch=sm_90, gpu-driver=580"), "{said}");
+    let Ok(OnceAnswer::Answered { outputs, .. }) = peaks(&url, "", &[]) else { panic!("{}", worker.log()) };
+    assert!(outputs.contains_key("observation") && outputs.contains_key("provenance"), "{outputs:?}");
+    // Another one of the same home does not get the device.
+    let second = with_device(&project, &["worker", "--bots", &url]).env("KFORGE_HOME", &home).output().unwrap();
+    let text = String::from_utf8_lossy(&second.stderr);
+    assert!(second.status.code() == Some(75) && text.contains("another process holds the device `GPU-virtual-0`"), "{text}");
+    // One without a device cannot execute the step.
+    assert_eq!(worker.terminate(), Some(0));
+    let without = start("none", &["--no-device"]);
+    until("it registers", || without.log().contains("Registered"));
+    assert!(!without.log().contains("gpu="), "{}", without.log());
+    server.state().results.clear();
+    let why = peaks(&url, "", &[]).unwrap_err().concat();
+    assert!(why.contains("a worker did not execute a step"), "{why}");
+    // The lock is free again.
+    drop(without);
+    let again = start("again", &[]);
+    until("it registers", || again.log().contains("Registered"));
 }

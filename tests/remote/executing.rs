@@ -23,9 +23,14 @@ pub(crate) fn executing() -> Server {
 
 /// A project whose steps are executed by this server's workers, which have the program.
 pub(crate) fn project(server: &Server, manifest: &str) -> Project {
+    project_at(&server.url(), manifest)
+}
+
+/// The same of the server at an address.
+pub(crate) fn project_at(url: &str, manifest: &str) -> Project {
     let project = Project::new().file("kernel.toml", manifest).file("k.cu", KERNEL);
     let program = project.program();
-    let project = project.var("KFORGE_REMOTE_URL", server.url()).var("KFORGE_REMOTE_EXECUTE", "true");
+    let project = project.var("KFORGE_REMOTE_URL", url).var("KFORGE_REMOTE_EXECUTE", "true");
     project.var("KFORGE_REMOTE_PROGRAM", program).var("KFORGE_REMOTE_TIMEOUT", "5s")
 }
 

@@ -2,6 +2,7 @@
 //! that delays.
 
 mod bots;
+mod buildgrid;
 mod builds;
 mod casd;
 mod certificates;
