@@ -4,7 +4,7 @@
 //! | what happens | what follows |
 //! |---|---|
 //! | nothing is to be done | the server answers when there is, or after a while ([`POLL`]) |
-//! | a lease is executed | the server hears of this worker every moment ([`BEAT`]), and this worker of a lease that nobody wants any more: its processes are killed |
+//! | a lease is executed | the server hears of this worker every moment ([`BotOptions::beat`]), and this worker of a lease that nobody wants any more: its processes are killed |
 //! | the server does not answer | it is asked again after a pause that grows; the step goes on until the server must count this worker as lost |
 //! | the server does not know the session, or counts this worker as lost | the step is killed, for another worker has it now; a new session begins, with a new connection |
 //! | the server refuses before the first session | the worker ends: its settings are wrong |
@@ -39,8 +39,6 @@ pub use self::lease::{ExecuteIn, LeaseError};
 const POLL: Duration = Duration::from_secs(30);
 /// How long an idle worker waits before it asks again where the server does not wait.
 const IDLE: Duration = Duration::from_millis(250);
-/// How often the server hears of this worker while a lease is executed.
-const BEAT: Duration = Duration::from_secs(1);
 /// How long a server counts a worker as living that does not state it.
 const LIFE: Duration = Duration::from_secs(60);
 /// The pause after an error. It doubles after each further one, up to [`LONGEST_PAUSE`].
@@ -61,6 +59,8 @@ pub struct BotOptions {
     pub properties: Vec<(String, String)>,
     /// The parent of the folders of steps.
     pub scratch: PathBuf,
+    /// How often the server hears of this worker while a lease is executed.
+    pub beat: Duration,
     /// Set when the worker is to end.
     pub interrupted: Arc<AtomicBool>,
     /// Executes the step in a folder.
@@ -289,7 +289,7 @@ impl Bot {
                 biased;
                 () = self.interrupted() => Heard::Interrupted,
                 result = &mut running.task => Heard::Lease(joined(result)),
-                () = tokio::time::sleep(BEAT) => Heard::Beat,
+                () = tokio::time::sleep(self.options.beat) => Heard::Beat,
             },
             None => match self.unless_interrupted(ask(POLL)).await {
                 Some(answer) => Heard::Answer(answer),

@@ -504,7 +504,8 @@ mod tests {
             Status::with_details(Code::FailedPrecondition, "a content is MISSING", details.into())
         };
         let failure = |kinds: &[&str]| {
-            let violations = kinds.iter().map(|kind| Violation { kind: (*kind).into(), subject: String::new() }).collect();
+            let violations =
+                kinds.iter().map(|kind| Violation { kind: (*kind).into(), subject: String::new() }).collect();
             PreconditionFailure { violations }.encode_to_vec()
         };
         assert!(names_missing(&status("PreconditionFailure", failure(&["OTHER", "MISSING"]))));

@@ -76,7 +76,9 @@ pub fn worker_main(args: &[OsString], parts: &Parts, finders: &Finders<'_>) -> E
             let find = |spec: &Spec, input: &Path| (finders.described)(Path::new(file), spec, input);
             tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))
         }
-        (Some("--once"), [spec, input, output, places, file, devices, _]) if places == "--places" && devices == "--devices" => {
+        (Some("--once"), [spec, input, output, places, file, devices, _])
+            if places == "--places" && devices == "--devices" =>
+        {
             let paths = [spec, input, output].map(Path::new);
             let find = |spec: &Spec, input: &Path| (finders.described)(Path::new(file), spec, input);
             tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))

@@ -18,7 +18,8 @@ use kforge::ops::elsewhere::{StepFile, StepLimits};
 use kforge::process::{self, Finished};
 use kforge::record::{Spec, StepKind};
 use kforge_remote::{
-    Access, BotEvent, BotOptions, ExecuteIn, Meaning, Program, Remote, RemoteError, RemoteOptions, RemoteStep, serve_bots,
+    Access, BotEvent, BotOptions, ExecuteIn, Meaning, Program, Remote, RemoteError, RemoteOptions, RemoteStep,
+    serve_bots,
 };
 use prost::Message;
 use tonic::Code;
@@ -31,6 +32,9 @@ use crate::server::bots::{Cancels, Lease};
 use crate::server::{Blob, Function, Method, Options, Refusal, Server};
 
 const STEP: &str = "kforge worker --once spec.json in out --places places.json";
+
+/// A limit that no step of a test reaches.
+const LONG: Duration = Duration::from_secs(100);
 
 /// A worker in this process. It ends when it is dropped.
 struct Bot {
@@ -53,6 +57,7 @@ impl Bot {
                 name: "one".into(),
                 properties: vec![pair("OSFamily", "linux"), pair("pool", "a"), pair("pool", "b")],
                 scratch: folder,
+                beat: Duration::from_millis(20),
                 interrupted: flag,
                 execute,
                 report: Box::new(move |event| {
@@ -115,7 +120,7 @@ fn keep(server: &Server, bytes: Vec<u8>) -> re::Digest {
 }
 
 /// An action with these words and files, all of whose contents the server has.
-fn action(server: &Server, words: &str, files: Vec<re::FileNode>, seconds: i64) -> re::Action {
+fn action(server: &Server, words: &str, files: Vec<re::FileNode>, limit: Duration) -> re::Action {
     let command = re::Command {
         arguments: words.split(' ').map(String::from).collect(),
         output_paths: vec!["out".into()],
@@ -125,7 +130,7 @@ fn action(server: &Server, words: &str, files: Vec<re::FileNode>, seconds: i64) 
     re::Action {
         command_digest: Some(keep(server, command.encode_to_vec())),
         input_root_digest: Some(keep(server, root.encode_to_vec())),
-        timeout: (seconds > 0).then_some(protobuf::Duration { seconds, nanos: 0 }),
+        timeout: Some(protobuf::Duration { seconds: limit.as_secs() as i64, nanos: limit.subsec_nanos() as i32 }),
         ..Default::default()
     }
 }
@@ -159,8 +164,9 @@ fn a_lease_is_executed_in_a_folder_of_its_own_and_its_outputs_come_back() {
         server.state().bots.gives_active = gives_active;
         // Larger than a batch: it comes and goes in a stream.
         let large = vec![7; 5 << 20];
-        let files = vec![file(&server, "empty", b""), file(&server, "large", &large), file(&server, "spec.json", b"{}")];
-        let action = action(&server, STEP, files, 0);
+        let files =
+            vec![file(&server, "empty", b""), file(&server, "large", &large), file(&server, "spec.json", b"{}")];
+        let action = action(&server, STEP, files, Duration::ZERO);
         let payload = match by_digest {
             true => any("Digest", &keep(&server, action.encode_to_vec())),
             false => any("Action", &action),
@@ -174,7 +180,8 @@ fn a_lease_is_executed_in_a_folder_of_its_own_and_its_outputs_come_back() {
         assert_eq!(result.execution_metadata.unwrap().worker, "one");
         let tree = result.output_directories[0].tree_digest.clone().unwrap();
         let tree = re::Tree::decode(server.state().blobs[&tree.hash].bytes.as_slice()).unwrap();
-        let files: Vec<_> = tree.root.unwrap().files.into_iter().map(|file| (file.name, file.digest.unwrap())).collect();
+        let files: Vec<_> =
+            tree.root.unwrap().files.into_iter().map(|file| (file.name, file.digest.unwrap())).collect();
         assert_eq!(files, [("copy".to_string(), sha256(&large))]);
         assert_eq!(server.state().blobs[&sha256(&large).hash].bytes, large);
         assert!(server.state().blobs.contains_key(&result.stdout_digest.unwrap().hash));
@@ -195,16 +202,21 @@ fn a_lease_is_executed_in_a_folder_of_its_own_and_its_outputs_come_back() {
 fn what_is_no_step_or_lacks_a_content_is_refused_and_the_next_lease_is_executed() {
     let server = executing();
     let bot = Bot::start(&server, shell("true"));
-    let good = |server: &Server| action(server, STEP, vec![file(server, "spec.json", b"{}")], 0);
+    let good = |server: &Server| action(server, STEP, vec![file(server, "spec.json", b"{}")], LONG);
     let lost = |hash: &str| Some(re::Digest { hash: hash.repeat(32), size_bytes: 3 });
     let wrong = file(&server, "spec.json", b"another").digest.unwrap();
     server.state().blobs.get_mut(&wrong.hash).unwrap().bytes = b"anothex".to_vec();
-    let with = |file: re::FileNode| action(&server, STEP, vec![file], 0);
+    let with = |file: re::FileNode| action(&server, STEP, vec![file], LONG);
     let node = |name: &str, digest| re::FileNode { name: name.into(), digest, ..Default::default() };
     let link = re::SymlinkNode { name: "in".into(), target: "/etc".into(), ..Default::default() };
     let linked = keep(&server, re::Directory { symlinks: vec![link], ..Default::default() }.encode_to_vec());
     let cases: [(&str, Any, Code, &str); 9] = [
-        ("foreign", any("Action", &action(&server, "/bin/sh -c true", vec![], 0)), Code::FailedPrecondition, "only steps"),
+        (
+            "foreign",
+            any("Action", &action(&server, "/bin/sh -c true", vec![], LONG)),
+            Code::FailedPrecondition,
+            "only steps",
+        ),
         ("payload", any("Command", &re::Command::default()), Code::InvalidArgument, "no action"),
         ("lost file", any("Action", &with(node("a", lost("ab")))), Code::FailedPrecondition, "lacks a content"),
         (
@@ -242,7 +254,7 @@ fn a_lease_that_nobody_wants_and_one_beyond_its_time_are_killed() {
     for how in [Cancels::ByState, Cancels::ByLeavingOut] {
         let server = executing();
         let bot = Bot::start(&server, shell("sleep 100 & echo $! > ../pid; wait"));
-        give(&server, "a", any("Action", &action(&server, STEP, vec![], 0)));
+        give(&server, "a", any("Action", &action(&server, STEP, vec![], LONG)));
         let written = bot.scratch.path().join("steps/pid");
         until("the step runs", || std::fs::read_to_string(&written).is_ok_and(|text| text.ends_with('\n')));
         let pid: u32 = std::fs::read_to_string(&written).unwrap().trim().parse().unwrap();
@@ -255,8 +267,8 @@ fn a_lease_that_nobody_wants_and_one_beyond_its_time_are_killed() {
         }
         std::fs::remove_file(written).unwrap();
         // The worker goes on.
-        give(&server, "b", any("Action", &action(&server, STEP, vec![], 1)));
-        assert_eq!(code(&ended(&server, "b")), Code::DeadlineExceeded, "its time is a second");
+        give(&server, "b", any("Action", &action(&server, STEP, vec![], Duration::from_millis(50))));
+        assert_eq!(code(&ended(&server, "b")), Code::DeadlineExceeded, "its time is over");
     }
 }
 
@@ -264,7 +276,7 @@ fn a_lease_that_nobody_wants_and_one_beyond_its_time_are_killed() {
 fn a_worker_that_is_to_end_kills_its_step_and_gives_it_back() {
     let server = executing();
     let mut bot = Bot::start(&server, shell("sleep 100"));
-    give(&server, "a", any("Action", &action(&server, STEP, vec![], 0)));
+    give(&server, "a", any("Action", &action(&server, STEP, vec![], LONG)));
     until("the step runs", || bot.said().contains(&"began".to_string()));
     let began = Instant::now();
     assert_eq!(bot.end(), Ok(()));
@@ -280,8 +292,10 @@ fn a_server_that_dies_and_returns_gets_the_result_or_the_worker_a_new_session() 
     let bot = Bot::start(&server, shell("while [ ! -e ../go ]; do sleep 0.01; done; rm ../go"));
     let go = bot.scratch.path().join("steps/go");
     let begin = |server: &Server, id: &str| {
-        give(server, id, any("Action", &action(server, STEP, vec![], 0)));
-        until("the step runs", || server.state().bots.sessions.values().any(|s| s.leases.iter().any(|l| l.id == id && l.state == 2)));
+        give(server, id, any("Action", &action(server, STEP, vec![], LONG)));
+        until("the step runs", || {
+            server.state().bots.sessions.values().any(|s| s.leases.iter().any(|l| l.id == id && l.state == 2))
+        });
     };
     // It remembers the session: the step goes on meanwhile.
     begin(&server, "a");
@@ -301,12 +315,12 @@ fn a_server_that_dies_and_returns_gets_the_result_or_the_worker_a_new_session() 
     assert!(bot.said().contains(&"the server cancelled the lease".to_string()), "{:?}", bot.said());
     assert!(!server.state().bots.ended.contains_key("b"));
     std::fs::write(&go, "").unwrap();
-    begin(&server, "c");
+    give(&server, "c", any("Action", &action(&server, STEP, vec![], LONG)));
     assert_eq!(code(&ended(&server, "c")), Code::Ok);
     // Errors that go away are none.
     server.state().options.refusals = vec![Refusal::next(3, Method::UpdateBotSession, Code::Unavailable)];
     std::fs::write(&go, "").unwrap();
-    begin(&server, "d");
+    give(&server, "d", any("Action", &action(&server, STEP, vec![], LONG)));
     assert_eq!(code(&ended(&server, "d")), Code::Ok);
     assert_eq!(server.state().counts.of(Method::CreateBotSession), 2);
 }
@@ -364,7 +378,8 @@ impl Worker {
 
     pub(crate) fn terminate(&mut self) -> Option<i32> {
         let pid = i32::try_from(self.child.id()).unwrap();
-        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::TERM).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::TERM)
+            .unwrap();
         self.child.wait().unwrap().code()
     }
 
@@ -405,13 +420,15 @@ fn kforge_as_a_worker_executes_the_steps_of_a_build_and_nothing_else() {
         let specs = blobs.values().filter_map(|blob| serde_json::from_slice::<Spec>(&blob.bytes).ok());
         specs.filter_map(|spec| Some(spec.inputs.get(name)?.digest?.hex())).collect()
     };
-    for (name, input) in [("kforge-toolchain", "toolchain"), ("kforge-runtime", "runtime"), ("kforge-processor", "processor")] {
+    for (name, input) in
+        [("kforge-toolchain", "toolchain"), ("kforge-runtime", "runtime"), ("kforge-processor", "processor")]
+    {
         let sent = sent(input);
         assert!(!sent.is_empty() && sent.iter().all(|digest| said[name].contains(digest)), "{name}: {said:?} {sent:?}");
     }
     assert!(said["OSFamily"] == ["linux"] && !said.contains_key("gpu"));
     // A foreign command.
-    give(&server, "foreign", any("Action", &action(&server, "/bin/touch here", vec![], 0)));
+    give(&server, "foreign", any("Action", &action(&server, "/bin/touch here", vec![], LONG)));
     assert_eq!(code(&ended(&server, "foreign")), Code::FailedPrecondition);
     assert!(worker.log().contains("No result of lease foreign"), "{}", worker.log());
     assert_eq!(worker.terminate(), Some(0), "{}", worker.log());
@@ -503,7 +520,10 @@ fn a_worker_holds_its_device_and_executes_what_observes_one() {
     // Another one of the same home does not get the device.
     let second = with_device(&project, &["worker", "--bots", &url]).env("KFORGE_HOME", &home).output().unwrap();
     let text = String::from_utf8_lossy(&second.stderr);
-    assert!(second.status.code() == Some(75) && text.contains("another process holds the device `GPU-virtual-0`"), "{text}");
+    assert!(
+        second.status.code() == Some(75) && text.contains("another process holds the device `GPU-virtual-0`"),
+        "{text}"
+    );
     // One without a device cannot execute the step.
     assert_eq!(worker.terminate(), Some(0));
     let without = start("none", &["--no-device"]);

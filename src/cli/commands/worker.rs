@@ -70,7 +70,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let mut places = file.places(spec, input, home.as_deref(), &program)?;
         if let Some(devices) = devices.as_ref().filter(|_| asks_device(spec)) {
             let bytes = std::fs::read(devices).map_err(|e| missing(e.to_string()))?;
-            let tools: BTreeMap<String, PathBuf> = serde_json::from_slice(&bytes).map_err(|e| missing(e.to_string()))?;
+            let tools: BTreeMap<String, PathBuf> =
+                serde_json::from_slice(&bytes).map_err(|e| missing(e.to_string()))?;
             places.tools.extend(tools);
         }
         let limits = OnceLimits {

@@ -54,11 +54,7 @@ fn digest_of(description: &kforge_types::record::params::Toolchain) -> Option<Di
 }
 
 /// The properties of a worker that holds this device. `settings` is the text of `remote.properties`.
-pub(super) fn properties(
-    described: &Described,
-    device: Option<&DeviceClass>,
-    settings: &str,
-) -> Vec<(String, String)> {
+pub(super) fn properties(described: &Described, device: Option<&DeviceClass>, settings: &str) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = vec![];
     let mut add = |name: &str, value: String| {
         let pair = (name.to_string(), value);

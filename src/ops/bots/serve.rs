@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::advertised::properties;
 use super::{BotsError, BotsRequest, BotsSaid};
-use crate::session::devices::Devices;
 use crate::Session;
+use crate::session::devices::Devices;
 use kforge_engine::home::Home;
 use kforge_engine::lock::{Lock, LockError, Mode, Wait};
 use kforge_foundation::base::Digest;
@@ -20,6 +20,9 @@ use kforge_types::record::Device;
 
 /// How much of what a step prints is kept: its answer is on standard output.
 const CAPTURE: usize = 8 << 20;
+
+/// How often the server hears of the worker while a step is executed, and the worker of a step that nobody wants.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Variables of this process that the process of a step has as well. The home is named apart.
 const HANDED: [&str; 3] = ["PATH", "LD_LIBRARY_PATH", "KFORGE_SANDBOX_REQUIRED"];
@@ -58,6 +61,7 @@ impl Session {
             name,
             properties,
             scratch,
+            beat: BEAT,
             interrupted: self.interrupted.clone(),
             execute: Arc::new(execute),
             report: Box::new(move |event| say(said(event))),
@@ -121,10 +125,8 @@ fn said(event: &BotEvent<'_>) -> BotsSaid {
         BotEvent::Registered => BotsSaid::Registered,
         BotEvent::Gone(why) => BotsSaid::Gone(why.to_string()),
         BotEvent::Began { lease } => BotsSaid::Began((*lease).to_string()),
-        BotEvent::Ended { lease, how, took } => BotsSaid::Ended {
-            lease: (*lease).to_string(),
-            how: how.map_err(|why| why.to_string()),
-            took: *took,
-        },
+        BotEvent::Ended { lease, how, took } => {
+            BotsSaid::Ended { lease: (*lease).to_string(), how: how.map_err(|why| why.to_string()), took: *took }
+        }
     }
 }

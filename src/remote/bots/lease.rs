@@ -71,7 +71,7 @@ pub enum LeaseError {
     #[error("the step cannot be executed: {0}")]
     NotExecuted(String),
     /// The time of the action was over.
-    #[error("the step took longer than {} s", .0.as_secs())]
+    #[error("the step took longer than {} s", .0.as_secs_f64())]
     TimedOut(Duration),
     /// The server does not want its result any more.
     #[error("the server cancelled the lease")]
@@ -171,8 +171,10 @@ impl Executor {
         let action = self.action(payload.ok_or(LeaseError::NoAction)?).await?;
         let command: reapi::Command = self.message(action.command_digest.as_ref()).await?;
         let program = step_program(&command)?;
-        let limit = action.timeout.as_ref().and_then(|limit| u64::try_from(limit.seconds).ok());
-        let limit = limit.filter(|seconds| *seconds > 0).map_or(LONGEST, Duration::from_secs);
+        let limit = action.timeout.as_ref().and_then(|limit| {
+            Some(Duration::new(u64::try_from(limit.seconds).ok()?, u32::try_from(limit.nanos).ok()?))
+        });
+        let limit = limit.filter(|limit| !limit.is_zero()).unwrap_or(LONGEST);
         let root = action.input_root_digest.ok_or(LeaseError::NoAction)?;
         // Whoever tidies the home may have removed it.
         let folder = fs::create_dir_all(&self.scratch)
@@ -338,7 +340,8 @@ impl Executor {
         let stdout_digest = (!stdout.is_empty()).then(|| keep(stdout.clone()));
         let stderr = ran.stderr.text();
         let from = stderr.char_indices().map(|(at, _)| at).find(|at| stderr.len() - at <= SHOWN).unwrap_or(0);
-        let lacking = contents::missing(&self.limiter, &self.connection, all.values().map(|(d, _)| d.clone()).collect());
+        let lacking =
+            contents::missing(&self.limiter, &self.connection, all.values().map(|(d, _)| d.clone()).collect());
         let lacking = lacking.await?.into_iter().filter_map(|digest| all.remove(&digest.hash)).collect();
         contents::upload(&self.limiter, &self.connection, lacking).await?;
         Ok(reapi::ActionResult {
@@ -391,7 +394,10 @@ mod tests {
         let others = [
             reapi::Command { arguments: words("/bin/sh -c true"), ..step.clone() },
             reapi::Command { arguments: words("kforge worker --once spec.json in out"), ..step.clone() },
-            reapi::Command { arguments: words("kforge worker --once spec.json in /etc --places places.json"), ..step.clone() },
+            reapi::Command {
+                arguments: words("kforge worker --once spec.json in /etc --places places.json"),
+                ..step.clone()
+            },
             reapi::Command { arguments: [step.arguments.clone(), words("more")].concat(), ..step.clone() },
             reapi::Command { working_directory: "in".into(), ..step.clone() },
             reapi::Command { output_paths: vec!["/etc".into()], ..step.clone() },
