@@ -52,14 +52,21 @@ pub enum BotsSaid {
     Gone(String),
     /// A step begins.
     Began(String),
-    /// A step has ended: with this exit code, or without a result.
+    /// A step has ended.
     Ended {
         /// The name of its lease.
         lease: String,
-        /// How.
-        how: Result<i32, String>,
+        /// Its exit code.
+        code: i32,
         /// How long it took, with the transfer of its files.
         took: Duration,
+    },
+    /// A lease has no result.
+    NoResult {
+        /// Its name.
+        lease: String,
+        /// Why.
+        why: String,
     },
 }
 

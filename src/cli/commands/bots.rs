@@ -47,9 +47,9 @@ fn line(said: &BotsSaid) -> (&'static str, String) {
         BotsSaid::Registered => ("Registered", "the server may send steps".into()),
         BotsSaid::Gone(why) => ("Waiting", format!("for the server: {why}")),
         BotsSaid::Began(lease) => ("Executing", format!("lease {lease}")),
-        BotsSaid::Ended { lease, how: Ok(code), took } => {
+        BotsSaid::Ended { lease, code, took } => {
             ("Executed", format!("lease {lease} in {:.2} s, exit code {code}", took.as_secs_f64()))
         }
-        BotsSaid::Ended { lease, how: Err(why), .. } => ("No result", format!("of lease {lease}: {why}")),
+        BotsSaid::NoResult { lease, why } => ("No result", format!("of lease {lease}: {why}")),
     }
 }

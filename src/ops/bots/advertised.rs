@@ -41,8 +41,9 @@ impl Session {
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let (path, wants) = (self.environment.path(), (true, false));
         let host = Host::find(cxx.as_deref(), python.as_deref(), path, wants, machine.journal(), &digest);
-        let toolchains = host.toolchains().filter_map(digest_of).collect();
-        let runtime = host.runtime().and_then(digest_of);
+        let found = [&host.cxx, &host.python].into_iter().filter_map(|found| found.as_ref().ok());
+        let toolchains = found.filter_map(|(described, _)| digest_of(described)).collect();
+        let runtime = host.runtime.as_ref().ok().and_then(digest_of);
         machine.close();
         Described { toolchains, runtime, processor }
     }

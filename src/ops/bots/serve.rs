@@ -125,8 +125,11 @@ fn said(event: &BotEvent<'_>) -> BotsSaid {
         BotEvent::Registered => BotsSaid::Registered,
         BotEvent::Gone(why) => BotsSaid::Gone(why.to_string()),
         BotEvent::Began { lease } => BotsSaid::Began((*lease).to_string()),
-        BotEvent::Ended { lease, how, took } => {
-            BotsSaid::Ended { lease: (*lease).to_string(), how: how.map_err(|why| why.to_string()), took: *took }
+        BotEvent::Ended { lease, how: Ok(code), took } => {
+            BotsSaid::Ended { lease: (*lease).to_string(), code: *code, took: *took }
+        }
+        BotEvent::Ended { lease, how: Err(why), .. } => {
+            BotsSaid::NoResult { lease: (*lease).to_string(), why: why.to_string() }
         }
     }
 }

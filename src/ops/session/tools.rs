@@ -594,9 +594,9 @@ type Found = Result<(Toolchain, BTreeMap<String, PathBuf>), String>;
 /// The tools of this machine.
 pub struct Host {
     /// The C++ compiler.
-    cxx: Found,
+    pub(crate) cxx: Found,
     /// Python with numpy.
-    python: Found,
+    pub(crate) python: Found,
     /// The parts of that compiler.
     survey: Option<Arc<cxx::CachedSurvey>>,
     /// The same Python, as it describes itself.
@@ -606,7 +606,7 @@ pub struct Host {
     /// The files and folders that the C++ compiler reads: [`cxx::Survey::folders`].
     pub read: Vec<PathBuf>,
     /// The libraries and the processor with which a program compiled here runs.
-    runtime: Result<Toolchain, String>,
+    pub(crate) runtime: Result<Toolchain, String>,
     /// Why the C++ compiler that was found cannot be used, if it is too old.
     pub too_old: Option<toolchain::Error>,
     /// The file system queries of the search for tools. None if these do not determine whether the same tools would be found again: a tool is missing, or is a
@@ -677,16 +677,6 @@ impl Host {
             None => Err(format!("PyTorch needs Python: {}", python.as_ref().err().map_or("", String::as_str))),
         });
         Host { cxx, python, survey, interpreter, torch, read, runtime, too_old, witness: witnessed.then_some(witness) }
-    }
-
-    /// The descriptions of the C++ compiler and of Python, as far as they were found.
-    pub(crate) fn toolchains(&self) -> impl Iterator<Item = &Toolchain> {
-        [&self.cxx, &self.python].into_iter().filter_map(|found| found.as_ref().ok().map(|(described, _)| described))
-    }
-
-    /// The libraries and the processor with which a program compiled here runs, if they are known.
-    pub(crate) fn runtime(&self) -> Option<&Toolchain> {
-        self.runtime.as_ref().ok()
     }
 
     /// The wheel of Triton that the Python of this machine can import, and that Python.
