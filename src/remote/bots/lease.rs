@@ -22,6 +22,7 @@ use bazel_remote_apis::google::protobuf::Any;
 use bazel_remote_apis::google::rpc;
 use kforge_foundation::process::{End, Finished};
 use prost::Message;
+use tokio::time::Instant;
 use tonic::Code;
 
 use crate::connection::Connection;
@@ -43,6 +44,9 @@ const ROUND: u64 = 64 << 20;
 const MOST: usize = 1000;
 /// The time limit of an action that states none.
 const LONGEST: Duration = Duration::from_secs(3600);
+/// How long outputs are offered to a server that does not take them, and how often.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(250);
 /// How many bytes of what a step prints to standard error are given back.
 const SHOWN: usize = 16 << 10;
 
@@ -161,9 +165,22 @@ impl Executor {
             End::Interrupted => return Err(LeaseError::Cancelled),
             End::Misbehaved(_) => return Err(LeaseError::NotExecuted(ran.end.to_string())),
         };
-        let result = stop.unless(self.given(folder.path(), code, &ran)).await;
+        let result = stop.unless(self.given_at_last(folder.path(), code, &ran)).await;
         drop(folder);
         result
+    }
+
+    /// The result of an action. A server that is away for a moment does not cost a step that has ended.
+    async fn given_at_last(&self, folder: &Path, code: i32, ran: &Finished) -> Result<reapi::ActionResult, LeaseError> {
+        let began = Instant::now();
+        loop {
+            match self.given(folder, code, ran).await {
+                Err(LeaseError::Server(error)) if error.is_outage() && began.elapsed() < PATIENCE => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                result => return result,
+            }
+        }
     }
 
     /// The folder with the files of an action, and its time limit.
