@@ -442,8 +442,8 @@ fn words_and_addresses_that_make_no_worker_are_usage_errors() {
         let output = project.command(words).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
-    let (code, text) = said(&["worker", "--bots", "http://localhost:1"]);
-    assert!(code == Some(2) && text.contains("`http://localhost:1` is no address of a server"), "{code:?} {text}");
+    let (code, text) = said(&["worker", "--bots", "localhost:1"]);
+    assert!(code == Some(2) && text.contains("`localhost:1` is no address of a server"), "{code:?} {text}");
     let (code, text) = said(&["worker", "--name", "x"]);
     assert!(code == Some(2) && text.contains("--bots <URL>"), "{code:?} {text}");
     let (code, text) = said(&["--offline", "worker", "--bots", "grpc://localhost:1"]);
