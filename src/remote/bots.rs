@@ -128,7 +128,7 @@ enum SessionEnd {
 enum Heard {
     Answer(Result<BotSession, Status>),
     /// The lease has ended.
-    Lease(Result<reapi::ActionResult, LeaseError>),
+    Lease(Box<Result<reapi::ActionResult, LeaseError>>),
     /// The server is to hear of this worker.
     Beat,
     Interrupted,
@@ -224,7 +224,7 @@ impl Bot {
                 }
                 Heard::Lease(result) => {
                     if let Some(running) = lease.take() {
-                        self.complete(&mut session, &running, result);
+                        self.complete(&mut session, &running, *result);
                     }
                     is_news = true;
                     continue;
@@ -288,7 +288,7 @@ impl Bot {
             Some(running) => tokio::select! {
                 biased;
                 () = self.interrupted() => Heard::Interrupted,
-                result = &mut running.task => Heard::Lease(joined(result)),
+                result = &mut running.task => Heard::Lease(Box::new(joined(result))),
                 () = tokio::time::sleep(self.options.beat) => Heard::Beat,
             },
             None => match self.unless_interrupted(ask(POLL)).await {

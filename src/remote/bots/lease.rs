@@ -366,7 +366,7 @@ impl Executor {
             exit_code: code,
             stdout_raw: if stdout.len() <= LARGEST { stdout } else { vec![] },
             stdout_digest,
-            stderr_raw: stderr[from..].as_bytes().to_vec(),
+            stderr_raw: stderr.as_bytes()[from..].to_vec(),
             ..Default::default()
         })
     }
