@@ -601,9 +601,9 @@ pub struct Host {
     /// Python with numpy.
     pub(crate) python: Found,
     /// The parts of that compiler.
-    survey: Option<Arc<cxx::CachedSurvey>>,
+    pub(crate) survey: Option<Arc<cxx::CachedSurvey>>,
     /// The same Python, as it describes itself.
-    interpreter: Option<Python>,
+    pub(crate) interpreter: Option<Python>,
     /// The PyTorch that this Python imports; none if no package asks for it.
     torch: Option<Found>,
     /// The files and folders that the C++ compiler reads: [`cxx::Survey::folders`].
