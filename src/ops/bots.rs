@@ -5,9 +5,12 @@
 //! |---|---|
 //! | a step is executed by this program, in a process of its own with `--once` | it compares its tools with those of the step's key, as on any other worker, and confines itself |
 //! | the process ends with this one | a step whose worker was killed must not go on |
-//! | the lock of the device is held as long as the worker lives | a measurement beside another process is none |
+//! | it uses the tools that the worker found, and no path that was sent | who may write to the server must not choose which programs run here, or which files a source may read |
+//! | it works in no folder with files of the step, and its temporary files are in one that goes with the lease | a relative path would lead to what was sent; killed processes leave files behind |
+//! | the lock that builds take of the device is held as long as the worker lives | a measurement beside another process is none |
+//! | a step gets a list of devices in a folder of this worker, and takes its locks there | it would wait for the worker for ever |
 //! | the step sees that device only | the lock of another one is not held |
-//! | tools are looked at once, when the worker starts | properties only route: each step is compared again |
+//! | tools are looked for once, when the worker starts | what is said of them only routes: the files of these tools are compared again for each step |
 
 use std::path::PathBuf;
 
@@ -45,6 +48,13 @@ pub enum BotsSaid {
         name: String,
         /// What it says of itself.
         properties: Vec<(String, String)>,
+    },
+    /// The machine lacks something that steps need. Servers send it no step that needs it.
+    Lacks {
+        /// What.
+        what: &'static str,
+        /// Why.
+        why: String,
     },
     /// The server knows it.
     Registered,
@@ -90,6 +100,17 @@ pub enum BotsError {
     /// Another process holds every device.
     #[error("another process holds the device `{}`: end it, or leave the device out with `--no-device`", .0.join("`, `"))]
     Busy(Vec<String>),
+    /// Locks are of no use.
+    #[error(
+        "the device `{device}` cannot be held: the file system of `{}` has no locks; leave the device out with `--no-device`",
+        path.display()
+    )]
+    NoLocks {
+        /// The device.
+        device: String,
+        /// The file of its lock.
+        path: PathBuf,
+    },
     /// The lock of a device cannot be taken.
     #[error(transparent)]
     Lock(#[from] LockError),

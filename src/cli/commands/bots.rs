@@ -44,12 +44,34 @@ fn line(said: &BotsSaid) -> (&'static str, String) {
             let properties: Vec<String> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
             ("Serving", format!("{url} as {name}: {}", properties.join(", ")))
         }
+        BotsSaid::Lacks { what, why } => ("Lacking", format!("{what}: {why}")),
         BotsSaid::Registered => ("Registered", "the server may send steps".into()),
         BotsSaid::Gone(why) => ("Waiting", format!("for the server: {why}")),
-        BotsSaid::Began(lease) => ("Executing", format!("lease {lease}")),
+        // Servers choose these names.
+        BotsSaid::Began(lease) => ("Executing", format!("lease {}", lease.escape_debug())),
         BotsSaid::Ended { lease, code, took } => {
-            ("Executed", format!("lease {lease} in {:.2} s, exit code {code}", took.as_secs_f64()))
+            let took = took.as_secs_f64();
+            ("Executed", format!("lease {} in {took:.2} s, exit code {code}", lease.escape_debug()))
         }
-        BotsSaid::NoResult { lease, why } => ("No result", format!("of lease {lease}: {why}")),
+        BotsSaid::NoResult { lease, why } => ("No result", format!("of lease {}: {why}", lease.escape_debug())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_server_chose_is_shown_without_controlling_the_terminal() {
+        let lease = "a\u{1b}[2J\nb".to_string();
+        let all = [
+            BotsSaid::Began(lease.clone()),
+            BotsSaid::Ended { lease: lease.clone(), code: 0, took: std::time::Duration::ZERO },
+            BotsSaid::NoResult { lease, why: "x".into() },
+        ];
+        for said in all {
+            let text = line(&said).1;
+            assert!(text.contains("lease a\\u{1b}[2J\\nb") && !text.contains(char::is_control), "{text:?}");
+        }
     }
 }

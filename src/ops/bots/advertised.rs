@@ -1,4 +1,4 @@
-//! What a worker says of itself, by which servers choose steps for it.
+//! What a worker finds on its machine, and what it says of itself, by which servers choose steps for it.
 //!
 //! | name | value |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `gpu`, `gpu-arch`, `gpu-driver` | product, architecture and driver of the device that the worker holds: `nvidia-h200`, `sm_90`, `580` |
 //! | others of `remote.properties` | what the settings of this machine say, with the same words in braces |
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Session;
 use crate::session::machine::Machine;
@@ -17,22 +17,32 @@ use kforge_engine::home::Home;
 use kforge_engine::stat::StatCache;
 use kforge_foundation::base::Digest;
 use kforge_foundation::config::keys;
+use kforge_project::toolchain::cxx::CachedSurvey;
 use kforge_project::toolchain::processor;
 use kforge_types::record::DeviceClass;
 
-/// What is known of this machine: the digests of its descriptions, as keys of steps state them.
+/// What is known of this machine: its tools, and the digests of its descriptions, as keys of steps state them.
 #[derive(Debug, Default)]
 pub(super) struct Described {
     toolchains: Vec<Digest>,
     runtime: Option<Digest>,
     processor: Option<Digest>,
+    /// The C++ compiler.
+    pub(super) cxx: Option<CachedSurvey>,
+    /// The Python with numpy.
+    pub(super) python: Option<PathBuf>,
+    /// What is not known, and why.
+    pub(super) lacking: Vec<(&'static str, String)>,
 }
 
 impl Session {
     /// Looks at the tools of this machine, as a build does.
     pub(super) fn described(&self, home: &Home) -> Described {
         let processor = digest_of(&processor::fingerprint());
-        let Some(machine) = Machine::open(home, true) else { return Described { processor, ..Described::default() } };
+        let Some(machine) = Machine::open(home, true) else {
+            let why = format!("`{}` cannot be read", home.root().join("machine").display());
+            return Described { processor, lacking: vec![("the tools", why)], ..Described::default() };
+        };
         let stats = StatCache::new(machine.journal(), Path::new("/"), true);
         let digest = |path: &Path| {
             let missing = || std::io::Error::new(std::io::ErrorKind::NotFound, format!("`{}` is gone", path.display()));
@@ -45,7 +55,15 @@ impl Session {
         let toolchains = found.filter_map(|(described, _)| digest_of(described)).collect();
         let runtime = host.runtime.as_ref().ok().and_then(digest_of);
         machine.close();
-        Described { toolchains, runtime, processor }
+        let why = [
+            ("the C++ compiler", host.cxx.as_ref().err()),
+            ("Python", host.python.as_ref().err()),
+            ("the runtime", host.runtime.as_ref().err()),
+        ];
+        let lacking = why.into_iter().filter_map(|(what, why)| Some((what, why?.clone()))).collect();
+        let cxx = host.survey.as_deref().cloned();
+        let python = host.interpreter.map(|python| python.asked);
+        Described { toolchains, runtime, processor, cxx, python, lacking }
     }
 }
 
@@ -113,7 +131,7 @@ mod tests {
         let described = Described {
             toolchains: vec![digest(b"c++"), digest(b"python")],
             runtime: Some(digest(b"runtime")),
-            processor: None,
+            ..Described::default()
         };
         let class = DeviceClass { product: "NVIDIA H200".into(), arch: "sm_90".into(), driver_major: 580, mig: None };
         let settings = "OSFamily=plan9,pool=a,set=x-{toolchain},none={processor},kforge-runtime={runtime}";
