@@ -6,12 +6,15 @@
 //! | nothing is to be done | the server answers when there is, or after a while ([`POLL`]) |
 //! | a lease is executed | the server hears of this worker every moment ([`BotOptions::beat`]), and this worker of a lease that nobody wants any more: its processes are killed |
 //! | the server does not answer | it is asked again after a pause that grows; the step goes on until the server must count this worker as lost |
-//! | the server does not know the session, or counts this worker as lost | the step is killed, for another worker has it now; a new session begins, with a new connection |
+//! | the server refuses the credentials | the connection is opened anew with those of now, and the same is said again; a second refusal ends the session |
+//! | the server does not know the session, or counts this worker as lost | the step is killed, for another worker has it now; a new session begins, with a new connection, after a pause that grows where sessions are short |
 //! | the server refuses before the first session | the worker ends: its settings are wrong |
 //! | the worker is to end | the step is killed, and the server hears that another worker may have it |
 
 mod lease;
+mod line;
 mod messages;
+mod outputs;
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -28,10 +31,11 @@ use tokio::time::Instant;
 use tonic::{Code, Status};
 
 use self::lease::{Executor, Stop};
+use self::line::Line;
 use self::messages::{BotSession, BotStatus, Device, Lease, LeaseState, Property, Worker};
 use super::connection::{Access, Connection};
 use super::error::RemoteError;
-use super::retry::{Limiter, failed};
+use super::retry::{Limiter, failed, may_go_away};
 
 pub use self::lease::{ExecuteIn, LeaseError};
 
@@ -44,6 +48,10 @@ const LIFE: Duration = Duration::from_secs(60);
 /// The pause after an error. It doubles after each further one, up to [`LONGEST_PAUSE`].
 const PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// A session that lived as long was a good one. After others the next one begins after a pause: two workers of one name end each other's sessions.
+const SETTLED: Duration = Duration::from_secs(60);
+/// The longest pause between sessions.
+const LONGEST_BETWEEN: Duration = Duration::from_secs(60);
 /// How long the server has for the last words of this worker.
 const LAST: Duration = Duration::from_secs(2);
 /// How often a flag is looked at.
@@ -61,6 +69,8 @@ pub struct BotOptions {
     pub scratch: PathBuf,
     /// How often the server hears of this worker while a lease is executed.
     pub beat: Duration,
+    /// The longest time of a step, whatever its action says.
+    pub longest: Duration,
     /// Set when the worker is to end.
     pub interrupted: Arc<AtomicBool>,
     /// Executes the step in a folder.
@@ -97,6 +107,7 @@ pub enum BotEvent<'e> {
 /// # Errors
 /// The server, or what the settings say of it, cannot be used.
 pub fn serve_bots(options: BotOptions) -> Result<(), RemoteError> {
+    lease::tidy(&options.scratch);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|e| RemoteError::Connect(e.to_string()))?;
     let bot = Bot { options, limiter: Rc::new(Limiter::new()) };
@@ -136,15 +147,23 @@ enum Heard {
 
 impl Bot {
     async fn serve(&self) -> Result<(), RemoteError> {
-        let mut was_registered = false;
+        let (mut was_registered, mut pause) = (false, PAUSE);
         loop {
-            let Some((connection, session)) = self.registered(was_registered).await? else { return Ok(()) };
+            let Some((line, session)) = self.registered(was_registered).await? else { return Ok(()) };
             was_registered = true;
             (self.options.report)(&BotEvent::Registered);
-            match self.session(&connection, session).await {
+            let began = Instant::now();
+            match self.session(&Rc::new(line), session).await {
                 SessionEnd::Interrupted => return Ok(()),
                 SessionEnd::Lost(error) => (self.options.report)(&BotEvent::Gone(&error)),
             }
+            if began.elapsed() >= SETTLED {
+                pause = PAUSE;
+            }
+            if self.unless_interrupted(tokio::time::sleep(pause)).await.is_none() {
+                return Ok(());
+            }
+            pause = (pause * 2).min(LONGEST_BETWEEN);
         }
     }
 
@@ -165,7 +184,7 @@ impl Bot {
     }
 
     /// A new session; none if the worker is to end. `was_registered` says that the settings were of use before, so that no error is one of theirs.
-    async fn registered(&self, was_registered: bool) -> Result<Option<(Connection, BotSession)>, RemoteError> {
+    async fn registered(&self, was_registered: bool) -> Result<Option<(Line, BotSession)>, RemoteError> {
         let (mut pause, mut is_said) = (PAUSE, was_registered);
         loop {
             let error = match self.unless_interrupted(self.register()).await {
@@ -186,8 +205,9 @@ impl Bot {
         }
     }
 
-    async fn register(&self) -> Result<(Connection, BotSession), RemoteError> {
-        let connection = Connection::open(&self.options.access, &self.options.interrupted).await?;
+    async fn register(&self) -> Result<(Line, BotSession), RemoteError> {
+        let line = Line::open(&self.options.access, &self.options.interrupted).await?;
+        let connection = line.current();
         let property = |(key, value): &(String, String)| Property { key: key.clone(), value: value.clone() };
         let properties: Vec<Property> = self.options.properties.iter().map(property).collect();
         let device = Device { handle: self.options.name.clone(), properties };
@@ -199,7 +219,7 @@ impl Bot {
         };
         let created = messages::create(connection.service.clone(), &connection.instance, session, POLL).await;
         match created {
-            Ok(session) => Ok((connection, session)),
+            Ok(session) => Ok((line, session)),
             Err(status) if status.code() == Code::Unimplemented => {
                 Err(RemoteError::Lacks("no Remote Workers API, with which workers register"))
             }
@@ -208,19 +228,24 @@ impl Bot {
     }
 
     /// Keeps a session until it ends.
-    async fn session(&self, connection: &Connection, mut session: BotSession) -> SessionEnd {
+    async fn session(&self, line: &Rc<Line>, mut session: BotSession) -> SessionEnd {
         let mut lease: Option<Running> = None;
         let mut lost_at = Instant::now() + life(&session);
         let mut pause = PAUSE;
         // Whether the server does not know yet how the leases are.
-        let mut is_news = self.followed(connection, &mut session, &mut lease).await;
+        let mut is_news = self.followed(line, &mut session, &mut lease).await;
+        // Whether the server refused the credentials since it last answered.
+        let mut is_refused = false;
         loop {
-            let sent = Instant::now();
-            let answer = match self.heard(connection, &session, &mut lease, is_news).await {
+            let (sent, connection) = (Instant::now(), line.current());
+            let answer = match self.heard(&connection, &session, &mut lease, is_news).await {
                 Heard::Answer(answer) => answer,
                 Heard::Beat => {
-                    let limit = connection.timeout;
-                    messages::update(connection.service.clone(), session.clone(), limit).await
+                    let said = messages::update(connection.service.clone(), session.clone(), connection.timeout);
+                    match self.unless_interrupted(said).await {
+                        Some(answer) => answer,
+                        None => continue,
+                    }
                 }
                 Heard::Lease(result) => {
                     if let Some(running) = lease.take() {
@@ -234,6 +259,7 @@ impl Bot {
                         let result = stopped(running, LeaseError::Leaves).await;
                         self.complete(&mut session, &result.0, Err(result.1));
                     }
+                    give_back(&mut session);
                     session.status = BotStatus::Terminating as i32;
                     // The server notices by itself if it does not hear this.
                     let _ = messages::update(connection.service.clone(), session, LAST).await;
@@ -243,11 +269,11 @@ impl Bot {
             match answer {
                 Ok(answer) => {
                     lost_at = Instant::now() + life(&answer);
-                    pause = PAUSE;
+                    (pause, is_refused) = (PAUSE, false);
                     session = answer;
                     // Some servers repeat what they heard.
                     session.leases.retain(|lease| lease.state != LeaseState::Completed as i32);
-                    is_news = self.followed(connection, &mut session, &mut lease).await;
+                    is_news = self.followed(line, &mut session, &mut lease).await;
                     let is_idle = lease.is_none() && !is_news;
                     if is_idle && sent.elapsed() < IDLE {
                         // A server that does not wait for work is not asked without a pause.
@@ -256,19 +282,34 @@ impl Bot {
                 }
                 // A server that waited for work for too long.
                 Err(status) if !is_news && lease.is_none() && sent.elapsed() >= POLL && is_late(&status) => {}
-                Err(status) if may_go_away(status.code()) && Instant::now() < lost_at => {
+                Err(status) if may_pass(status.code()) && Instant::now() < lost_at => {
                     let _ = self.unless_interrupted(tokio::time::sleep(pause)).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                Err(status) => {
-                    if let Some(running) = lease.take() {
-                        let (running, error) = stopped(running, LeaseError::Cancelled).await;
-                        self.ended(&running, Err(&error));
+                Err(status) if status.code() == Code::Unauthenticated && !is_refused => {
+                    match self.unless_interrupted(line.renew(&connection)).await {
+                        // The next turn of the loop notices.
+                        None => {}
+                        Some(Ok(())) => is_refused = true,
+                        Some(Err(error)) if may_come_back(&error) && Instant::now() < lost_at => {
+                            let _ = self.unless_interrupted(tokio::time::sleep(pause)).await;
+                            pause = (pause * 2).min(LONGEST_PAUSE);
+                        }
+                        Some(Err(error)) => return self.lost(lease, error).await,
                     }
-                    return SessionEnd::Lost(failed("UpdateBotSession")(status));
                 }
+                Err(status) => return self.lost(lease, failed("UpdateBotSession")(status)).await,
             }
         }
+    }
+
+    /// Ends a session that the server does not have any more, and its lease.
+    async fn lost(&self, lease: Option<Running>, error: RemoteError) -> SessionEnd {
+        if let Some(running) = lease {
+            let (running, error) = stopped(running, LeaseError::Cancelled).await;
+            self.ended(&running, Err(&error));
+        }
+        SessionEnd::Lost(error)
     }
 
     /// Waits for what comes first. If the server is to hear news, it is asked at once.
@@ -298,8 +339,9 @@ impl Bot {
         }
     }
 
-    /// Does what the server says of leases: ends the one that is executed if it is not wanted, and begins one. Returns whether the server is to hear of it.
-    async fn followed(&self, connection: &Connection, session: &mut BotSession, lease: &mut Option<Running>) -> bool {
+    /// Does what the server says of leases: ends the one that is executed if it is not wanted, and begins one. Accepts one only if none is executed. Returns
+    /// whether the server is to hear of it.
+    async fn followed(&self, line: &Rc<Line>, session: &mut BotSession, lease: &mut Option<Running>) -> bool {
         let is_wanted = |running: &Running| {
             session.leases.iter().any(|lease| lease.id == running.id && lease.state == LeaseState::Active as i32)
         };
@@ -308,14 +350,15 @@ impl Bot {
             self.ended(&running, Err(&error));
         }
         let mut is_news = false;
+        let mut is_taken = session.leases.iter().any(|lease| lease.state == LeaseState::Active as i32);
         for given in &mut session.leases {
             match LeaseState::try_from(given.state) {
-                Ok(LeaseState::Pending) => {
+                Ok(LeaseState::Pending) if !is_taken => {
                     given.state = LeaseState::Active as i32;
-                    is_news = true;
+                    (is_news, is_taken) = (true, true);
                 }
                 Ok(LeaseState::Active) if lease.is_none() => {
-                    *lease = Some(self.begun(connection, given));
+                    *lease = Some(self.begun(line, given));
                 }
                 Ok(LeaseState::Cancelled) => {
                     given.state = LeaseState::Completed as i32;
@@ -328,12 +371,13 @@ impl Bot {
         is_news
     }
 
-    fn begun(&self, connection: &Connection, lease: &Lease) -> Running {
+    fn begun(&self, line: &Rc<Line>, lease: &Lease) -> Running {
         (self.options.report)(&BotEvent::Began { lease: &lease.id });
         let executor = Executor {
-            connection: connection.clone(),
+            line: line.clone(),
             limiter: self.limiter.clone(),
             scratch: self.options.scratch.clone(),
+            longest: self.options.longest,
             execute: self.options.execute.clone(),
         };
         let (payload, stop) = (lease.payload.clone(), Stop::default());
@@ -366,6 +410,14 @@ impl Bot {
 
     fn ended(&self, running: &Running, how: Result<i32, &LeaseError>) {
         (self.options.report)(&BotEvent::Ended { lease: &running.id, how, took: running.began.elapsed() });
+    }
+}
+
+/// Gives back every lease of a session that has no result: the worker leaves.
+fn give_back(session: &mut BotSession) {
+    for lease in session.leases.iter_mut().filter(|lease| lease.state != LeaseState::Completed as i32) {
+        lease.state = LeaseState::Completed as i32;
+        lease.status = Some(LeaseError::Leaves.status());
     }
 }
 
@@ -402,17 +454,9 @@ fn is_late(status: &Status) -> bool {
     matches!(status.code(), Code::DeadlineExceeded | Code::Cancelled)
 }
 
-fn may_go_away(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Unavailable
-            | Code::DeadlineExceeded
-            | Code::Cancelled
-            | Code::ResourceExhausted
-            | Code::Internal
-            | Code::Unknown
-            | Code::Aborted
-    )
+/// Whether the next update may have an answer: after an error that may go away, and where the server or what is before it did not wait.
+fn may_pass(code: Code) -> bool {
+    may_go_away(code) || matches!(code, Code::DeadlineExceeded | Code::Cancelled)
 }
 
 /// Whether a server that cannot be used now may be used later.
@@ -446,6 +490,18 @@ mod tests {
         assert!(near > Duration::from_secs(28) && near <= Duration::from_secs(30), "{near:?}");
         assert_eq!(of(from_now(-3600)), Duration::from_secs(5), "another clock");
         assert_eq!(of(from_now(1 << 30)), 10 * LIFE);
+    }
+
+    #[test]
+    fn a_worker_that_leaves_gives_back_what_has_no_result() {
+        let lease = |id: &str, state: LeaseState| Lease { id: id.into(), state: state as i32, ..Lease::default() };
+        let all = [LeaseState::Pending, LeaseState::Active, LeaseState::Completed].map(|state| lease("a", state));
+        let mut session = BotSession { leases: all.to_vec(), ..BotSession::default() };
+        give_back(&mut session);
+        let codes = session.leases.iter().map(|lease| lease.status.as_ref().map(|status| status.code));
+        let leaves = Some(Code::Unavailable as i32);
+        assert_eq!(codes.collect::<Vec<_>>(), [leaves, leaves, None]);
+        assert!(session.leases.iter().all(|lease| lease.state == LeaseState::Completed as i32));
     }
 
     #[test]

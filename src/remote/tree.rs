@@ -18,9 +18,9 @@ use super::step::{Program, RemoteStep};
 
 /// The names in the folder in which the command runs.
 pub(crate) const PROGRAM: &str = "kforge";
-const SPEC: &str = "spec.json";
-const PLACES: &str = "places.json";
-const INPUTS: &str = "in";
+pub(crate) const SPEC: &str = "spec.json";
+pub(crate) const PLACES: &str = "places.json";
+pub(crate) const INPUTS: &str = "in";
 pub(crate) const OUTPUTS: &str = "out";
 
 /// The words after the program.

@@ -5,14 +5,18 @@
 //! |---|---|
 //! | the only command is that of a step of kforge | a worker is no shell for whoever may write to the server |
 //! | this machine's own program executes it; one that is sent is not even fetched | what runs here is what was installed here. The step states the code that it needs, and the program compares |
-//! | every content is compared with its digest, and no path leads out of the folder | the server may be wrong |
+//! | every content is compared with its digest, no path leads out of the folder, and the folder holds only what a step of kforge has | the server may be wrong |
+//! | no file may be executed | a step executes none of its inputs |
+//! | files are written and hashed by other threads, in rounds | the server must hear of this worker meanwhile, and memory has an end |
+//! | the server hears no text of this machine's system | it may name paths of this machine |
+//! | a lock is held on each folder | the next worker removes those of workers that were killed |
 //! | the result is given to the server, and nothing is written to its action cache | servers do that themselves, for actions that may be remembered |
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,26 +24,30 @@ use std::time::Duration;
 use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use bazel_remote_apis::google::protobuf::Any;
 use bazel_remote_apis::google::rpc;
+use kforge_engine::lock::{Lock, Mode, Wait};
 use kforge_foundation::process::{End, Finished};
 use prost::Message;
 use tokio::time::Instant;
 use tonic::Code;
 
+use super::line::Line;
+use super::outputs::Outputs;
 use crate::connection::Connection;
 use crate::contents::{self, BESIDE};
-use crate::entry::LARGEST;
 use crate::error::RemoteError;
 use crate::execute::{MISSING, PreconditionFailure, Violation};
 use crate::retry::Limiter;
 use crate::streams;
-use crate::tree::{OUTPUTS, PROGRAM, WORDS};
+use crate::tree::{INPUTS, OUTPUTS, PLACES, PROGRAM, SPEC, WORDS};
 
-/// The most files that a step may have, their bytes together, and those of one.
-const MOST_FILES: usize = 100_000;
-const MOST_BYTES: u64 = 8 << 30;
-const LARGEST_FILE: i64 = 1 << 30;
-/// How many bytes of contents are in memory at once.
-const ROUND: u64 = 64 << 20;
+/// The most files that a step may have, their bytes together, and those of one. The same for its outputs.
+pub(crate) const MOST_FILES: usize = 100_000;
+pub(crate) const MOST_BYTES: u64 = 8 << 30;
+pub(crate) const LARGEST_FILE: u64 = 1 << 30;
+/// The most bytes of messages about an action: its command and its folders, together.
+const LARGEST_MESSAGES: u64 = 16 << 20;
+/// How many bytes of contents are in memory at once, if one is not larger.
+pub(crate) const ROUND: u64 = 64 << 20;
 /// The most contents in one batch.
 const MOST: usize = 1000;
 /// The time limit of an action that states none.
@@ -47,8 +55,9 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// How long outputs are offered to a server that does not take them, and how often.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(250);
-/// How many bytes of what a step prints to standard error are given back.
-const SHOWN: usize = 16 << 10;
+/// The parts of the names of leases' folders, and the name of the lock in one.
+const FOLDER: &str = "lease-";
+const LOCK: &str = "lock";
 
 /// Why a lease has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,7 +113,12 @@ impl LeaseError {
             }
             _ => vec![],
         };
-        rpc::Status { code: code as i32, message: self.to_string(), details }
+        let message = match self {
+            LeaseError::NotExecuted(_) => "the step cannot be executed: the log of the worker says why".into(),
+            LeaseError::Server(_) => "the server cannot be used: the log of the worker says why".into(),
+            known => known.to_string(),
+        };
+        rpc::Status { code: code as i32, message, details }
     }
 }
 
@@ -138,15 +152,51 @@ impl Stop {
 /// What executes leases.
 #[derive(Clone)]
 pub(crate) struct Executor {
-    pub(crate) connection: Connection,
-    pub(crate) limiter: std::rc::Rc<Limiter>,
+    pub(crate) line: Rc<Line>,
+    pub(crate) limiter: Rc<Limiter>,
     /// The parent of the folders of steps.
     pub(crate) scratch: PathBuf,
+    /// The longest time of a step.
+    pub(crate) longest: Duration,
     pub(crate) execute: ExecuteIn,
 }
 
-/// A file of an action: its path in the folder, and whether it may be executed.
-type Place = (PathBuf, bool);
+/// The folder of a lease. It is removed when it is dropped.
+struct Folder {
+    place: tempfile::TempDir,
+    /// Held as long as the folder is used.
+    _lock: Lock,
+}
+
+impl Folder {
+    fn new(scratch: &Path) -> Result<Folder, LeaseError> {
+        // Whoever tidies the home may have removed it.
+        let made = fs::create_dir_all(scratch).and_then(|()| tempfile::Builder::new().prefix(FOLDER).tempdir_in(scratch));
+        let place = made.map_err(|e| LeaseError::NotExecuted(e.to_string()))?;
+        let lock = Lock::acquire(&place.path().join(LOCK), Mode::Exclusive, Wait::No);
+        Ok(Folder { place, _lock: lock.map_err(|e| LeaseError::NotExecuted(e.to_string()))? })
+    }
+}
+
+/// Removes the folders of leases whose workers were killed.
+pub(crate) fn tidy(scratch: &Path) {
+    for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(FOLDER.as_bytes())
+            && let Some(lock) = Lock::of_existing(&entry.path().join(LOCK))
+        {
+            // What stays is only litter.
+            let _ = fs::remove_dir_all(entry.path());
+            drop(lock);
+        }
+    }
+}
+
+/// Does what blocks in another thread.
+pub(crate) async fn in_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LeaseError> + Send + 'static,
+) -> Result<T, LeaseError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(LeaseError::NotExecuted(e.to_string())))
+}
 
 impl Executor {
     /// Executes an action, and gives its outputs to the server. A stopped one has no result.
@@ -155,9 +205,10 @@ impl Executor {
         let folder = Arc::new(folder);
         let (execute, of_step, flag) = (self.execute.clone(), folder.clone(), stop.flag.clone());
         // Its processes have ended when this has.
-        let ran = tokio::task::spawn_blocking(move || execute(of_step.path(), limit, &flag)).await;
-        let ran = ran.map_err(|e| LeaseError::NotExecuted(e.to_string()))?;
-        let ran = ran.map_err(|e| LeaseError::NotExecuted(e.to_string()))?;
+        let ran = in_thread(move || {
+            execute(of_step.place.path(), limit, &flag).map_err(|e| LeaseError::NotExecuted(e.to_string()))
+        });
+        let ran = ran.await?;
         let code = match ran.end {
             End::Exited(code) => code,
             End::Signalled(signal) => 128 + signal,
@@ -165,39 +216,56 @@ impl Executor {
             End::Interrupted => return Err(LeaseError::Cancelled),
             End::Misbehaved(_) => return Err(LeaseError::NotExecuted(ran.end.to_string())),
         };
-        let result = stop.unless(self.given_at_last(folder.path(), code, &ran)).await;
-        drop(folder);
+        let (read, function) = (folder.clone(), self.line.current().capabilities.function);
+        let outputs = in_thread(move || Outputs::read(read.place.path(), code, &ran, function));
+        let outputs = stop.unless(outputs).await?;
+        let result = stop.unless(self.given_at_last(&outputs)).await;
+        // It has many files.
+        let _ = in_thread(move || {
+            drop(folder);
+            Ok(())
+        })
+        .await;
         result
     }
 
     /// The result of an action. A server that is away for a moment does not cost a step that has ended.
-    async fn given_at_last(&self, folder: &Path, code: i32, ran: &Finished) -> Result<reapi::ActionResult, LeaseError> {
-        let began = Instant::now();
+    async fn given_at_last(&self, outputs: &Outputs) -> Result<reapi::ActionResult, LeaseError> {
+        let (began, mut is_renewed) = (Instant::now(), false);
         loop {
-            match self.given(folder, code, ran).await {
-                Err(LeaseError::Server(error)) if error.is_outage() && began.elapsed() < PATIENCE => {
-                    tokio::time::sleep(PAUSE).await;
+            let connection = self.line.current();
+            let error = match outputs.given(&connection, &self.limiter).await {
+                Err(LeaseError::Server(error)) if error.is_unauthenticated() && !is_renewed => {
+                    match self.line.renew(&connection).await {
+                        Ok(()) => {
+                            is_renewed = true;
+                            continue;
+                        }
+                        Err(error) => error,
+                    }
                 }
+                Err(LeaseError::Server(error)) => error,
                 result => return result,
+            };
+            if !error.is_outage() || began.elapsed() >= PATIENCE {
+                return Err(error.into());
             }
+            tokio::time::sleep(PAUSE).await;
         }
     }
 
     /// The folder with the files of an action, and its time limit.
-    async fn laid_out(&self, payload: Option<Any>) -> Result<(tempfile::TempDir, Duration), LeaseError> {
+    async fn laid_out(&self, payload: Option<Any>) -> Result<(Folder, Duration), LeaseError> {
         let action = self.action(payload.ok_or(LeaseError::NoAction)?).await?;
         let command: reapi::Command = self.message(action.command_digest.as_ref()).await?;
-        let program = step_program(&command)?;
+        check_command(&command)?;
         let limit = action.timeout.as_ref().and_then(|limit| {
             Some(Duration::new(u64::try_from(limit.seconds).ok()?, u32::try_from(limit.nanos).ok()?))
         });
-        let limit = limit.filter(|limit| !limit.is_zero()).unwrap_or(LONGEST);
+        let limit = limit.filter(|limit| !limit.is_zero()).unwrap_or(LONGEST).min(self.longest);
         let root = action.input_root_digest.ok_or(LeaseError::NoAction)?;
-        // Whoever tidies the home may have removed it.
-        let folder = fs::create_dir_all(&self.scratch)
-            .and_then(|()| tempfile::Builder::new().prefix("lease-").tempdir_in(&self.scratch));
-        let folder = folder.map_err(|e| LeaseError::NotExecuted(e.to_string()))?;
-        self.bring(root, folder.path(), program == format!("./{PROGRAM}")).await?;
+        let folder = Folder::new(&self.scratch)?;
+        self.bring(root, folder.place.path()).await?;
         Ok((folder, limit))
     }
 
@@ -216,23 +284,30 @@ impl Executor {
 
     async fn message<M: Message + Default>(&self, digest: Option<&reapi::Digest>) -> Result<M, LeaseError> {
         let digest = digest.ok_or(LeaseError::NoAction)?;
+        if digest.size_bytes.unsigned_abs() > LARGEST_MESSAGES {
+            return Err(LeaseError::Tree("a message about it is too large".into()));
+        }
         let mut read = self.contents(vec![digest.clone()]).await?;
         let bytes = read.remove(&digest.hash).unwrap_or_default();
         M::decode(bytes.as_slice()).map_err(|_| LeaseError::NoAction)
     }
 
-    /// Brings the files of a tree to a folder. `has_program` says that a program was sent.
-    async fn bring(&self, root: reapi::Digest, folder: &Path, has_program: bool) -> Result<(), LeaseError> {
-        let unwritten = |e: io::Error| LeaseError::NotExecuted(e.to_string());
-        let mut files: HashMap<String, (reapi::Digest, Vec<Place>)> = HashMap::new();
+    /// Brings the files of a tree to a folder.
+    async fn bring(&self, root: reapi::Digest, folder: &Path) -> Result<(), LeaseError> {
+        let mut files: HashMap<String, (reapi::Digest, Vec<PathBuf>)> = HashMap::new();
         let mut level = vec![(root, folder.to_path_buf())];
-        let (mut count, mut size) = (0, 0u64);
+        let (mut count, mut size, mut of_messages) = (0, 0u64, 0u64);
         while !level.is_empty() {
             let mut digests: Vec<reapi::Digest> = level.iter().map(|(digest, _)| digest.clone()).collect();
             digests.sort_by(|a, b| a.hash.cmp(&b.hash));
             digests.dedup();
+            let own = digests.iter().map(|digest| digest.size_bytes.unsigned_abs());
+            of_messages = own.fold(of_messages, u64::saturating_add);
+            if of_messages > LARGEST_MESSAGES {
+                return Err(LeaseError::Tree(format!("their names take more than {LARGEST_MESSAGES} bytes")));
+            }
             let read = self.contents(digests).await?;
-            let mut next = vec![];
+            let (mut next, mut made) = (vec![], vec![]);
             for (digest, at) in level {
                 let bytes = read.get(&digest.hash).map(Vec::as_slice).unwrap_or_default();
                 let inner = reapi::Directory::decode(bytes).map_err(|e| LeaseError::Tree(e.to_string()))?;
@@ -245,13 +320,19 @@ impl Executor {
                 }
                 for directory in inner.directories {
                     let place = at.join(plain(&directory.name)?);
-                    fs::create_dir(&place).map_err(unwritten)?;
+                    if at == folder && directory.name != INPUTS {
+                        return Err(foreign(&directory.name));
+                    }
+                    made.push(place.clone());
                     next.push((directory.digest.unwrap_or_default(), place));
                 }
                 for file in inner.files {
                     let place = at.join(plain(&file.name)?);
-                    if has_program && file.name == PROGRAM && at == folder {
-                        continue;
+                    match file.name.as_str() {
+                        PROGRAM if at == folder => continue,
+                        SPEC | PLACES => {}
+                        name if at == folder => return Err(foreign(name)),
+                        _ => {}
                     }
                     let digest = file.digest.unwrap_or_default();
                     size = size.saturating_add(u64::try_from(digest.size_bytes).unwrap_or(u64::MAX));
@@ -259,50 +340,53 @@ impl Executor {
                         return Err(LeaseError::Tree(format!("they have more than {MOST_BYTES} bytes")));
                     }
                     let known = files.entry(digest.hash.clone()).or_insert_with(|| (digest, vec![]));
-                    known.1.push((place, file.is_executable));
+                    known.1.push(place);
                 }
             }
+            in_thread(move || made.iter().try_for_each(fs::create_dir).map_err(unwritten)).await?;
             level = next;
         }
-        let mut files: Vec<(reapi::Digest, Vec<Place>)> = files.into_values().collect();
+        let mut files: Vec<(reapi::Digest, Vec<PathBuf>)> = files.into_values().collect();
         while !files.is_empty() {
             let mut own = 0u64;
-            let fits = |(digest, _): &&(reapi::Digest, Vec<Place>)| {
+            let fits = |(digest, _): &&(reapi::Digest, Vec<PathBuf>)| {
                 own = own.saturating_add(digest.size_bytes.unsigned_abs());
                 own <= ROUND
             };
             let count = files.iter().take_while(fits).count().clamp(1, files.len());
-            let round: Vec<(reapi::Digest, Vec<Place>)> = files.drain(..count).collect();
+            let round: Vec<(reapi::Digest, Vec<PathBuf>)> = files.drain(..count).collect();
             let read = self.contents(round.iter().map(|(digest, _)| digest.clone()).collect()).await?;
-            for (digest, places) in round {
-                let bytes = read.get(&digest.hash).map(Vec::as_slice).unwrap_or_default();
-                for (place, is_executable) in places {
-                    fs::write(&place, bytes).map_err(unwritten)?;
-                    let mode = if is_executable { 0o755 } else { 0o644 };
-                    fs::set_permissions(&place, fs::Permissions::from_mode(mode)).map_err(unwritten)?;
+            let written = move || {
+                for (digest, places) in round {
+                    let bytes = read.get(&digest.hash).map(Vec::as_slice).unwrap_or_default();
+                    places.iter().try_for_each(|place| fs::write(place, bytes)).map_err(unwritten)?;
                 }
-            }
+                Ok(())
+            };
+            in_thread(written).await?;
         }
         Ok(())
     }
 
     /// Contents of the server by hash, each compared with its digest.
     async fn contents(&self, digests: Vec<reapi::Digest>) -> Result<HashMap<String, Vec<u8>>, LeaseError> {
-        let (connection, function) = (&self.connection, self.connection.capabilities.function);
+        let current = self.line.current();
+        let (most, function) = (current.capabilities.batch, current.capabilities.function);
         let mut read = HashMap::new();
         let (mut batches, mut size): (Vec<Vec<reapi::Digest>>, u64) = (vec![], u64::MAX);
         for digest in &digests {
-            let own = u64::try_from(digest.size_bytes).ok().filter(|_| digest.size_bytes <= LARGEST_FILE);
+            let own = u64::try_from(digest.size_bytes).ok().filter(|own| *own <= LARGEST_FILE);
             let own = own.ok_or_else(|| LeaseError::Tree(format!("one has {} bytes", digest.size_bytes)))?;
             if own == 0 {
                 // Servers need not have it.
                 read.insert(digest.hash.clone(), vec![]);
-            } else if own + BESIDE > connection.capabilities.batch {
-                let bytes = streams::read(&self.limiter, connection, digest, own).await?;
+            } else if own + BESIDE > most {
+                let ask = async |connection: &Connection| streams::read(&self.limiter, connection, digest, own).await;
+                let bytes = self.line.asked(ask).await?;
                 read.extend(bytes.map(|bytes| (digest.hash.clone(), bytes)));
             } else {
                 size = size.saturating_add(own + BESIDE);
-                if size > connection.capabilities.batch || batches.last().is_none_or(|batch| batch.len() >= MOST) {
+                if size > most || batches.last().is_none_or(|batch| batch.len() >= MOST) {
                     batches.push(vec![]);
                     size = own + BESIDE;
                 }
@@ -312,78 +396,43 @@ impl Executor {
             }
         }
         for batch in batches {
-            read.extend(contents::read(&self.limiter, connection, batch).await?);
+            let ask = async |connection: &Connection| contents::read(&self.limiter, connection, batch.clone()).await;
+            read.extend(self.line.asked(ask).await?);
         }
-        for digest in &digests {
-            let named = || format!("{}/{}", digest.hash, digest.size_bytes);
-            let bytes = read.get(&digest.hash).ok_or_else(|| LeaseError::Missing(named()))?;
-            if function.of(bytes) != *digest {
-                return Err(LeaseError::WrongBytes(named()));
+        in_thread(move || {
+            for digest in &digests {
+                let named = || format!("{}/{}", digest.hash, digest.size_bytes);
+                let bytes = read.get(&digest.hash).ok_or_else(|| LeaseError::Missing(named()))?;
+                if function.of(bytes) != *digest {
+                    return Err(LeaseError::WrongBytes(named()));
+                }
             }
-        }
-        Ok(read)
-    }
-
-    /// The result of an action, after its outputs were given to the server.
-    async fn given(&self, folder: &Path, code: i32, ran: &Finished) -> Result<reapi::ActionResult, LeaseError> {
-        let function = self.connection.capabilities.function;
-        let unread = |e: io::Error| LeaseError::NotExecuted(format!("an output cannot be read: {e}"));
-        let mut all: HashMap<String, (reapi::Digest, Vec<u8>)> = HashMap::new();
-        let mut keep = |bytes: Vec<u8>| {
-            let digest = function.of(&bytes);
-            all.insert(digest.hash.clone(), (digest.clone(), bytes));
-            digest
-        };
-        let mut files = vec![];
-        let entries = match fs::read_dir(folder.join(OUTPUTS)) {
-            Ok(entries) => entries.collect::<io::Result<Vec<_>>>().map_err(unread)?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => vec![],
-            Err(e) => return Err(unread(e)),
-        };
-        for entry in entries {
-            // What a step gives are files, and no link leads to one.
-            if !entry.file_type().map_err(unread)?.is_file() {
-                continue;
-            }
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let digest = Some(keep(fs::read(entry.path()).map_err(unread)?));
-            files.push(reapi::FileNode { name, digest, ..Default::default() });
-        }
-        files.sort_by(|a, b| a.name.cmp(&b.name));
-        let tree = reapi::Tree { root: Some(reapi::Directory { files, ..Default::default() }), children: vec![] };
-        let tree_digest = Some(keep(tree.encode_to_vec()));
-        let output = reapi::OutputDirectory { path: OUTPUTS.into(), tree_digest, ..Default::default() };
-        let stdout = ran.stdout.whole().ok_or_else(|| LeaseError::NotExecuted("its answer is too large".into()))?;
-        let stdout_digest = (!stdout.is_empty()).then(|| keep(stdout.clone()));
-        let stderr = ran.stderr.text();
-        let from = stderr.char_indices().map(|(at, _)| at).find(|at| stderr.len() - at <= SHOWN).unwrap_or(0);
-        let lacking =
-            contents::missing(&self.limiter, &self.connection, all.values().map(|(d, _)| d.clone()).collect());
-        let lacking = lacking.await?.into_iter().filter_map(|digest| all.remove(&digest.hash)).collect();
-        contents::upload(&self.limiter, &self.connection, lacking).await?;
-        Ok(reapi::ActionResult {
-            output_directories: vec![output],
-            exit_code: code,
-            stdout_raw: if stdout.len() <= LARGEST { stdout } else { vec![] },
-            stdout_digest,
-            stderr_raw: stderr.as_bytes()[from..].to_vec(),
-            ..Default::default()
+            Ok(read)
         })
+        .await
     }
 }
 
-/// The program of a command, if it is one of a step.
-fn step_program(command: &reapi::Command) -> Result<&str, LeaseError> {
+/// Refuses a command that is none of a step.
+fn check_command(command: &reapi::Command) -> Result<(), LeaseError> {
     let is_step = command.arguments.get(1..).is_some_and(|words| words == WORDS)
         && command.output_paths == [OUTPUTS]
         && command.working_directory.is_empty();
-    match command.arguments.first().filter(|_| is_step) {
-        Some(program) => Ok(program),
-        None => {
-            let words: String = command.arguments.join(" ").chars().filter(|c| !c.is_control()).take(200).collect();
-            Err(LeaseError::NotKforge(words))
-        }
+    if is_step {
+        return Ok(());
     }
+    let words = command.arguments.iter().flat_map(|word| word.chars().chain([' ']));
+    let words: String = words.filter(|c| !c.is_control()).take(200).collect();
+    Err(LeaseError::NotKforge(words.trim_end().to_string()))
+}
+
+fn unwritten(e: io::Error) -> LeaseError {
+    LeaseError::NotExecuted(e.to_string())
+}
+
+/// The error for a file or folder that no step of kforge has.
+fn foreign(name: &str) -> LeaseError {
+    LeaseError::Tree(format!("`{}` is none of a step", name.escape_debug()))
 }
 
 /// A name of a file or folder, if it is one.
@@ -407,7 +456,7 @@ mod tests {
             output_paths: vec!["out".into()],
             ..Default::default()
         };
-        assert_eq!(step_program(&step), Ok("./kforge"));
+        assert_eq!(check_command(&step), Ok(()));
         let others = [
             reapi::Command { arguments: words("/bin/sh -c true"), ..step.clone() },
             reapi::Command { arguments: words("kforge worker --once spec.json in out"), ..step.clone() },
@@ -421,7 +470,7 @@ mod tests {
             reapi::Command { arguments: vec![], ..step },
         ];
         for other in others {
-            assert!(matches!(step_program(&other), Err(LeaseError::NotKforge(_))), "{other:?}");
+            assert!(matches!(check_command(&other), Err(LeaseError::NotKforge(_))), "{other:?}");
         }
     }
 
@@ -440,5 +489,14 @@ mod tests {
         let details = PreconditionFailure::decode(status.details[0].value.as_slice()).unwrap();
         assert_eq!(details.violations, [Violation { kind: "MISSING".into(), subject: "blobs/ab/3".into() }]);
         assert!(LeaseError::Leaves.status().details.is_empty());
+    }
+
+    #[test]
+    fn the_server_hears_no_path_of_this_machine() {
+        let connect = RemoteError::File { path: "/home/me/token".into(), why: "no".into() };
+        for error in [LeaseError::NotExecuted("`/home/me/x` is gone".into()), LeaseError::Server(connect)] {
+            let (here, there) = (error.to_string(), error.status().message);
+            assert!(here.contains("/home/me") && !there.contains("/home") && there.contains("the log of the worker"));
+        }
     }
 }

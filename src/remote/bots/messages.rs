@@ -11,6 +11,9 @@ use tonic_prost::ProstCodec;
 
 use crate::connection::Service;
 
+/// How much longer than the server the worker waits.
+const BEYOND: Duration = Duration::from_secs(1);
+
 /// How a worker is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
@@ -143,10 +146,14 @@ async fn called<M: prost::Message + 'static>(
     limit: Duration,
 ) -> Result<BotSession, Status> {
     let mut client = tonic::client::Grpc::new(service);
-    client.ready().await.map_err(|e| Status::unavailable(e.to_string()))?;
     let mut request = Request::new(message);
-    // The server reads it.
+    // The server reads it. Here it ends with the first bytes of an answer.
     request.set_timeout(limit);
     let codec: ProstCodec<M, BotSession> = ProstCodec::default();
-    client.unary(request, PathAndQuery::from_static(path), codec).await.map(tonic::Response::into_inner)
+    let answered = async {
+        client.ready().await.map_err(|e| Status::unavailable(e.to_string()))?;
+        client.unary(request, PathAndQuery::from_static(path), codec).await.map(tonic::Response::into_inner)
+    };
+    let late = |_| Status::deadline_exceeded("the answer did not end in time");
+    tokio::time::timeout(limit + BEYOND, answered).await.map_err(late)?
 }
