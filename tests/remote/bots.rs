@@ -2,6 +2,7 @@
 //! `buildgrid.rs`.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +13,13 @@ use std::time::{Duration, Instant};
 use bazel_remote_apis::build::bazel::remote::execution::v2 as re;
 use bazel_remote_apis::google::protobuf::{self, Any};
 use kforge::base::Digest;
+use kforge::engine::lock::{Lock, LockError, Mode, Wait};
 use kforge::harness::elsewhere::OnceAnswer;
 use kforge::harness::message::Response;
-use kforge::ops::elsewhere::{StepFile, StepLimits};
+use kforge::ops::elsewhere::{Origin, StepFile, StepLimits};
 use kforge::process::{self, Finished};
-use kforge::record::{Spec, StepKind};
+use kforge::record::params::Toolchain;
+use kforge::record::{Form, Input, Spec, StepKind};
 use kforge_remote::{
     Access, BotEvent, BotOptions, ExecuteIn, Meaning, Program, Remote, RemoteError, RemoteOptions, RemoteStep,
     serve_bots,
@@ -25,7 +28,7 @@ use prost::Message;
 use tonic::Code;
 
 use crate::client::{Memory, access};
-use crate::executing::{ONE, alone, elsewhere, executed, executing, online, project, warnings};
+use crate::executing::{ONE, alone, cxx_that_waits, elsewhere, executed, executing, online, project, warnings};
 use crate::plain::sha256;
 use crate::project::Project;
 use crate::server::bots::{Cancels, Lease};
@@ -46,10 +49,13 @@ struct Bot {
 
 impl Bot {
     fn start(server: &Server, execute: ExecuteIn) -> Bot {
+        Bot::of(access(&server.url()), execute, tempfile::tempdir().unwrap())
+    }
+
+    /// The folders of steps are in `steps` of a folder.
+    fn of(access: Access, execute: ExecuteIn, scratch: tempfile::TempDir) -> Bot {
         let (interrupted, said) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<String>>>::default());
-        let scratch = tempfile::tempdir().unwrap();
-        let (flag, heard, folder, access) =
-            (interrupted.clone(), said.clone(), scratch.path().join("steps"), access(&server.url()));
+        let (flag, heard, folder) = (interrupted.clone(), said.clone(), scratch.path().join("steps"));
         let thread = std::thread::spawn(move || {
             let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
             serve_bots(BotOptions {
@@ -58,6 +64,7 @@ impl Bot {
                 properties: vec![pair("OSFamily", "linux"), pair("pool", "a"), pair("pool", "b")],
                 scratch: folder,
                 beat: Duration::from_millis(20),
+                longest: Duration::from_secs(100),
                 interrupted: flag,
                 execute,
                 report: Box::new(move |event| {
@@ -119,14 +126,17 @@ fn keep(server: &Server, bytes: Vec<u8>) -> re::Digest {
     digest
 }
 
-/// An action with these words and files, all of whose contents the server has.
+/// An action with these words and files, all of whose contents the server has. The files other than the spec are inputs.
 fn action(server: &Server, words: &str, files: Vec<re::FileNode>, limit: Duration) -> re::Action {
     let command = re::Command {
         arguments: words.split(' ').map(String::from).collect(),
         output_paths: vec!["out".into()],
         ..Default::default()
     };
-    let root = re::Directory { files, ..Default::default() };
+    let (files, inputs) = files.into_iter().partition(|file| ["spec.json", "places.json"].contains(&file.name.as_str()));
+    let inputs = re::Directory { files: inputs, ..Default::default() };
+    let inputs = re::DirectoryNode { name: "in".into(), digest: Some(keep(server, inputs.encode_to_vec())) };
+    let root = re::Directory { files, directories: vec![inputs], ..Default::default() };
     re::Action {
         command_digest: Some(keep(server, command.encode_to_vec())),
         input_root_digest: Some(keep(server, root.encode_to_vec())),
@@ -172,7 +182,7 @@ fn a_lease_is_executed_in_a_folder_of_its_own_and_its_outputs_come_back() {
             false => any("Action", &action),
         };
         give(&server, "a", payload);
-        let mut bot = Bot::start(&server, shell("mkdir out; cp large out/copy; cat spec.json; echo no >&2; exit 3"));
+        let mut bot = Bot::start(&server, shell("mkdir out; cp in/large out/copy; cat spec.json; echo no >&2; exit 3"));
         let lease = ended(&server, "a");
         assert_eq!(code(&lease), Code::Ok, "{lease:?}");
         let result = re::ActionResult::decode(lease.result.unwrap().value.as_slice()).unwrap();
@@ -210,7 +220,38 @@ fn what_is_no_step_or_lacks_a_content_is_refused_and_the_next_lease_is_executed(
     let node = |name: &str, digest| re::FileNode { name: name.into(), digest, ..Default::default() };
     let link = re::SymlinkNode { name: "in".into(), target: "/etc".into(), ..Default::default() };
     let linked = keep(&server, re::Directory { symlinks: vec![link], ..Default::default() }.encode_to_vec());
-    let cases: [(&str, Any, Code, &str); 9] = [
+    let rooted = |root: re::Directory| {
+        let root = Some(keep(&server, root.encode_to_vec()));
+        any("Action", &re::Action { input_root_digest: root, ..good(&server) })
+    };
+    let library = file(&server, "libc.so.6", b"x");
+    let folder = re::DirectoryNode { name: "out".into(), digest: Some(keep(&server, vec![])) };
+    let huge = Some(re::Digest { size_bytes: 1 << 30, ..sha256(b"x") });
+    let cases: [(&str, Any, Code, &str); 13] = [
+        (
+            "library",
+            rooted(re::Directory { files: vec![library], ..Default::default() }),
+            Code::InvalidArgument,
+            "`libc.so.6` is none of a step",
+        ),
+        (
+            "outputs",
+            rooted(re::Directory { directories: vec![folder], ..Default::default() }),
+            Code::InvalidArgument,
+            "`out` is none of a step",
+        ),
+        (
+            "huge folder",
+            any("Action", &re::Action { input_root_digest: huge.clone(), ..good(&server) }),
+            Code::InvalidArgument,
+            "their names take more than",
+        ),
+        (
+            "huge command",
+            any("Action", &re::Action { command_digest: huge, ..good(&server) }),
+            Code::InvalidArgument,
+            "too large",
+        ),
         (
             "foreign",
             any("Action", &action(&server, "/bin/sh -c true", vec![], LONG)),
@@ -245,7 +286,7 @@ fn what_is_no_step_or_lacks_a_content_is_refused_and_the_next_lease_is_executed(
         let details = lease.status.unwrap_or_default().details;
         assert_eq!(details.len(), usize::from(says == "lacks a content"), "{id}: {details:?}");
     }
-    assert_eq!(bot.said().iter().filter(|said| *said == "began").count(), 9);
+    assert_eq!(bot.said().iter().filter(|said| *said == "began").count(), 13);
     assert!(bot.is_tidy());
 }
 
@@ -346,6 +387,114 @@ fn a_server_that_refuses_the_worker_ends_it_and_one_that_is_not_there_is_waited_
     assert_eq!(bot.end(), Ok(()));
 }
 
+#[test]
+fn credentials_that_are_renewed_end_no_step_and_those_that_stay_refused_end_the_session() {
+    let server = executing();
+    server.state().options.token = Some("one".into());
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "one").unwrap();
+    let access = Access { token_file: Some(token.clone()), ..access(&server.url()) };
+    let step = "mkdir out; echo x > out/x; touch ../runs; while [ ! -e ../go ]; do sleep 0.01; done";
+    let bot = Bot::of(access, shell(step), tempfile::tempdir().unwrap());
+    give(&server, "a", any("Action", &action(&server, STEP, vec![], LONG)));
+    let steps = bot.scratch.path().join("steps");
+    until("the step runs", || steps.join("runs").exists());
+    std::fs::write(&token, "two").unwrap();
+    server.state().options.token = Some("two".into());
+    std::fs::write(steps.join("go"), "").unwrap();
+    assert_eq!(code(&ended(&server, "a")), Code::Ok);
+    assert_eq!(server.state().counts.of(Method::CreateBotSession), 1);
+    assert_eq!(bot.said(), ["registered", "began", "exit 0"]);
+    server.state().options.token = Some("three".into());
+    until("the session ends", || bot.said().contains(&"gone".to_string()));
+}
+
+#[test]
+fn sessions_that_end_at_once_begin_after_pauses() {
+    let refusals = vec![Refusal::always(Method::UpdateBotSession, Code::NotFound)];
+    let server = Server::start(Options { refusals, ..Options::default() });
+    let _bot = Bot::start(&server, shell("true"));
+    let begun = || server.state().counts.of(Method::CreateBotSession);
+    until("a second session", || begun() >= 2);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(begun() <= 5, "{}", begun());
+}
+
+#[test]
+fn a_lease_is_accepted_only_if_none_is_executed_and_all_are_given_back_at_the_end() {
+    let server = executing();
+    server.state().bots.gives_all = true;
+    let lease = any("Action", &action(&server, STEP, vec![], LONG));
+    give(&server, "a", lease.clone());
+    give(&server, "b", lease.clone());
+    let mut bot = Bot::start(&server, shell("touch ../runs; while [ ! -e ../go ]; do sleep 0.01; done; rm ../go"));
+    let steps = bot.scratch.path().join("steps");
+    until("the step runs", || steps.join("runs").exists());
+    let state = |id: &str| {
+        let sessions = &server.state().bots.sessions;
+        sessions.values().flat_map(|session| &session.leases).find(|lease| lease.id == id).map(|lease| lease.state)
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!((state("a"), state("b")), (Some(2), Some(1)), "the other one may be another worker's");
+    // Then it is its turn.
+    std::fs::write(steps.join("go"), "").unwrap();
+    assert_eq!(code(&ended(&server, "a")), Code::Ok);
+    until("the other one is executed", || state("b") == Some(2));
+    give(&server, "c", lease);
+    until("a further one is given", || state("c") == Some(1));
+    assert_eq!(bot.end(), Ok(()));
+    assert_eq!((code(&ended(&server, "b")), code(&ended(&server, "c"))), (Code::Unavailable, Code::Unavailable));
+}
+
+#[test]
+fn folders_of_workers_that_were_killed_are_removed_and_those_in_use_are_not() {
+    let server = executing();
+    let scratch = tempfile::tempdir().unwrap();
+    let steps = scratch.path().join("steps");
+    for name in ["lease-dead", "lease-lives", "lease-begins", "step-of-a-build"] {
+        std::fs::create_dir_all(steps.join(name).join("in")).unwrap();
+    }
+    for name in ["lease-dead", "lease-lives", "step-of-a-build"] {
+        std::fs::write(steps.join(name).join("lock"), "").unwrap();
+    }
+    let _lock = Lock::acquire(&steps.join("lease-lives/lock"), Mode::Exclusive, Wait::No).unwrap();
+    let bot = Bot::of(access(&server.url()), shell("true"), scratch);
+    until("it registers", || bot.said() == ["registered"]);
+    let left = ["lease-dead", "lease-lives", "lease-begins", "step-of-a-build"].map(|name| steps.join(name).exists());
+    assert_eq!(left, [false, true, true, true]);
+}
+
+#[test]
+fn no_input_of_a_step_may_be_executed() {
+    let server = executing();
+    let program = re::FileNode { is_executable: true, ..file(&server, "x", b"#!/bin/sh\n") };
+    give(&server, "a", any("Action", &action(&server, STEP, vec![program], LONG)));
+    let _bot = Bot::start(&server, shell("test -e in/x -a ! -x in/x"));
+    let result = ended(&server, "a").result.unwrap();
+    assert_eq!(re::ActionResult::decode(result.value.as_slice()).unwrap().exit_code, 0);
+}
+
+#[test]
+#[ignore = "second tier: a server that does not answer is waited for"]
+fn a_worker_that_is_to_end_does_not_wait_for_a_server_that_hangs() {
+    let server = executing();
+    let access = Access { timeout: Duration::from_secs(100), ..access(&server.url()) };
+    let mut bot = Bot::of(access, shell("touch ../runs; sleep 100"), tempfile::tempdir().unwrap());
+    give(&server, "a", any("Action", &action(&server, STEP, vec![], LONG)));
+    until("the step runs", || bot.scratch.path().join("steps/runs").exists());
+    server.state().options.hangs = Some(Method::UpdateBotSession);
+    std::thread::sleep(Duration::from_millis(200));
+    let began = Instant::now();
+    assert_eq!(bot.end(), Ok(()));
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+/// The words with which a process was started.
+fn words(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default()
+}
+
 /// `kforge worker --bots`, in a home of its own. It is killed when it is dropped.
 pub(crate) struct Worker {
     child: Child,
@@ -380,6 +529,16 @@ impl Worker {
         rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::TERM)
             .unwrap();
         self.child.wait().unwrap().code()
+    }
+
+    /// The processes that it started, and those that these started.
+    fn descendants(&self) -> Vec<u32> {
+        process::family::descendants(self.child.id())
+    }
+
+    /// Whether it executes a step whose compiler waits ([`cxx_that_waits`]).
+    pub(crate) fn compiler_waits(&self) -> bool {
+        self.descendants().iter().any(|pid| words(*pid).starts_with("sleep"))
     }
 
     pub(crate) fn kill(&mut self) {
@@ -426,12 +585,56 @@ fn kforge_as_a_worker_executes_the_steps_of_a_build_and_nothing_else() {
         assert!(!sent.is_empty() && sent.iter().all(|digest| said[name].contains(digest)), "{name}: {said:?} {sent:?}");
     }
     assert!(said["OSFamily"] == ["linux"] && !said.contains_key("gpu"));
+    // Paths that are sent name no program, neither one of this machine nor one of the step.
+    let (mark, sent) = (project.place().join("mark"), project.place().join("sent"));
+    let script = format!("#!/bin/sh\ntouch '{}'\n", mark.display());
+    std::fs::write(&sent, &script).unwrap();
+    std::fs::set_permissions(&sent, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let toolchain = serde_json::to_vec(&Toolchain::default()).unwrap();
+    let digest = Digest::of(&toolchain);
+    let inputs = [("toolchain:python".to_string(), Input { digest: Some(digest), form: Form::Blob })].into();
+    let kind = StepKind::Oracle;
+    let spec = Spec { kind, version: kind.version(), implementation: None, params: serde_json::json!({}), inputs };
+    let limits = StepLimits { time_s: 60, run_s: 60, memory: 1 << 30, compiler_memory: 1 << 30 };
+    for (id, python) in [("path", sent.as_path()), ("tree", Path::new("/proc/self/cwd/in/x"))] {
+        let toolchains = [(digest, Origin::Python)].into();
+        let places = StepFile { cxx: None, python: Some(python.into()), toolchains, limits };
+        let files = vec![
+            file(&server, "spec.json", &serde_json::to_vec(&spec).unwrap()),
+            file(&server, "places.json", &serde_json::to_vec(&places).unwrap()),
+            file(&server, "toolchain-python", &toolchain),
+            re::FileNode { is_executable: true, ..file(&server, "x", script.as_bytes()) },
+        ];
+        give(&server, id, any("Action", &action(&server, STEP, files, LONG)));
+        let result = re::ActionResult::decode(ended(&server, id).result.unwrap().value.as_slice()).unwrap();
+        let answer: OnceAnswer = serde_json::from_slice(&result.stdout_raw).unwrap();
+        assert!(matches!(answer, OnceAnswer::Differs { .. }) && !mark.exists(), "{id}: {answer:?}");
+    }
     // A foreign command.
     give(&server, "foreign", any("Action", &action(&server, "/bin/touch here", vec![], LONG)));
     assert_eq!(code(&ended(&server, "foreign")), Code::FailedPrecondition);
     assert!(worker.log().contains("No result of lease foreign"), "{}", worker.log());
     assert_eq!(worker.terminate(), Some(0), "{}", worker.log());
     assert!(worker.log().contains("Ended"));
+}
+
+#[test]
+fn the_processes_of_a_step_end_with_a_worker_that_is_killed() {
+    let server = executing();
+    server.state().options.by_bots = true;
+    let project = project(&server, ONE).var("KFORGE_REMOTE_PROGRAM", "kforge");
+    let (cxx, hold) = cxx_that_waits(&project);
+    let project = project.var("KFORGE_TOOLCHAIN_CXX", cxx);
+    let mut worker = Worker::start(&project, &server.url(), "w", &["--no-device"], &[]);
+    let mut build = project.command(&["build", "-j", "1"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    until("a compiler waits", || worker.compiler_waits());
+    let family = worker.descendants();
+    assert!(family.iter().any(|pid| words(*pid).contains("--once")), "{family:?}");
+    worker.kill();
+    until("its processes end", || !family.iter().any(|pid| process::family::is_alive(*pid)));
+    assert!(hold.exists(), "nothing else ended them");
+    let _ = build.kill();
+    build.wait().unwrap();
 }
 
 #[test]
@@ -445,6 +648,11 @@ fn words_and_addresses_that_make_no_worker_are_usage_errors() {
     assert!(code == Some(2) && text.contains("`localhost:1` is no address of a server"), "{code:?} {text}");
     let (code, text) = said(&["worker", "--name", "x"]);
     assert!(code == Some(2) && text.contains("--bots <URL>"), "{code:?} {text}");
+    // Options of every command may come first.
+    let (code, text) = said(&["worker", "--color", "never", "--bots", "localhost:1"]);
+    assert!(code == Some(2) && text.contains("`localhost:1` is no address of a server"), "{code:?} {text}");
+    let (code, text) = said(&["worker", "--offline", "--bots", "grpc://localhost:1"]);
+    assert!(code == Some(101) && text.contains("`--offline`"), "{code:?} {text}");
     let (code, text) = said(&["--offline", "worker", "--bots", "grpc://localhost:1"]);
     assert!(code == Some(101) && text.contains("`--offline`"), "{code:?} {text}");
 }
@@ -513,12 +721,20 @@ fn a_worker_holds_its_device_and_executes_what_observes_one() {
         let words = [&["worker", "--bots", &url, "--name", name], words].concat();
         Worker::of(with_device(&project, &words), &home, &[])
     };
+    // A build measures on it.
+    let lock = || Lock::acquire(&home.join("devices/locks/device-GPU-virtual-0"), Mode::Exclusive, Wait::No);
+    let held = lock().unwrap();
+    let late = with_device(&project, &["worker", "--bots", &url]).env("KFORGE_HOME", &home).output().unwrap();
+    assert_eq!(late.status.code(), Some(75), "{}", String::from_utf8_lossy(&late.stderr));
+    drop(held);
     let mut worker = start("gpu", &[]);
     until("it registers", || worker.log().contains("Registered"));
     let said = worker.log();
     assert!(said.contains("gpu=virtual-h, gpu-arch=sm_90, gpu-driver=580"), "{said}");
     let Ok(OnceAnswer::Answered { outputs, .. }) = peaks(&url, "", &[]) else { panic!("{}", worker.log()) };
     assert!(outputs.contains_key("observation") && outputs.contains_key("provenance"), "{outputs:?}");
+    // Builds wait.
+    assert!(matches!(lock(), Err(LockError::Busy(_))));
     // Another one of the same home does not get the device.
     let second = with_device(&project, &["worker", "--bots", &url]).env("KFORGE_HOME", &home).output().unwrap();
     let text = String::from_utf8_lossy(&second.stderr);

@@ -16,7 +16,7 @@ use kforge::harness::elsewhere::OnceAnswer;
 
 use crate::bots::{Worker, peaks, until, with_device};
 use crate::casd::home;
-use crate::executing::{ONE, alone, cxx_that_counts, elsewhere, executed, online, project_at, warnings};
+use crate::executing::{ONE, alone, cxx_that_counts, cxx_that_waits, elsewhere, executed, online, project_at, warnings};
 use crate::plain::Plain;
 use crate::project::Project;
 
@@ -187,6 +187,10 @@ fn buildgrid_schedules_the_steps_of_builds_on_workers_of_kforge() {
     let Some(mut grid) = BuildGrid::start() else { return };
     let project = project_at(&grid.url, ONE).var("KFORGE_REMOTE_INSTANCE_NAME", INSTANCE);
     let project = project.var("KFORGE_REMOTE_PROGRAM", "kforge").var("KFORGE_REMOTE_QUEUE_LIMIT", "60s");
+    // A compiler that is held makes the middle of a step as long as needed.
+    let (cxx, hold) = cxx_that_waits(&project);
+    fs::remove_file(&hold).unwrap();
+    let project = project.var("KFORGE_TOOLCHAIN_CXX", cxx);
     let reference = alone(&project);
     let (mut a, mut b) = (worker(&project, &grid, "a", "a"), worker(&project, &grid, "b", "b"));
 
@@ -210,15 +214,14 @@ fn buildgrid_schedules_the_steps_of_builds_on_workers_of_kforge() {
     // A worker is killed in the middle of a step: the other one gets it. The kernel is another one, so that no result is remembered.
     let shared = of_pool(&project, "shared", "");
     shared.edit("k.cu", "2 * x[i] + 1", "1 + 2 * x[i]");
-    let mut child = shared.command(&["build", "--message-format", "json", "-j", "1"]).spawn().unwrap();
-    let begun_by = |worker: &Worker| worker.log().matches("Executing lease").count();
-    let before = (begun_by(&a), begun_by(&b));
-    until("a worker has a step", || {
-        begun_by(&a) > before.0 || begun_by(&b) > before.1 || child.try_wait().unwrap().is_some()
-    });
-    let (killed, left) = if begun_by(&a) > before.0 { (&mut a, &mut b) } else { (&mut b, &mut a) };
+    fs::write(&hold, "").unwrap();
+    let child = shared.command(&["build", "--message-format", "json", "-j", "1"]).spawn().unwrap();
+    until("a worker has a step", || a.compiler_waits() || b.compiler_waits());
+    let (killed, left) = if a.compiler_waits() { (&mut a, &mut b) } else { (&mut b, &mut a) };
     killed.kill();
-    assert_ne!(begun_by(killed), killed.executed(), "in the middle: {}", killed.log());
+    fs::remove_file(&hold).unwrap();
+    let begun = killed.log().matches("Executing lease").count();
+    assert_ne!(begun, killed.executed(), "in the middle: {}", killed.log());
     let built = crate::project::Built::of(&child.wait_with_output().unwrap()).expect(0);
     assert_eq!((warnings(&built), elsewhere(&built)), (0, executed(&built)), "{}\n{}", built.stderr(), left.log());
     assert!(left.executed() >= executed(&built), "{}", left.log());
@@ -228,9 +231,11 @@ fn buildgrid_schedules_the_steps_of_builds_on_workers_of_kforge() {
     let c = worker(&project, &grid, "c", "c");
     let last = of_pool(&project, "last", ",pool=c");
     last.edit("k.cu", "2 * x[i] + 1", "(2 * x[i]) + 1");
+    fs::write(&hold, "").unwrap();
     let child = last.command(&["build", "--message-format", "json"]).spawn().unwrap();
-    until("the worker has a step", || begun_by(&c) > 0);
+    until("the worker has a step", || c.compiler_waits());
     grid.kill();
+    fs::remove_file(&hold).unwrap();
     let built = crate::project::Built::of(&child.wait_with_output().unwrap()).expect(0);
     assert!(warnings(&built) == 1 && elsewhere(&built) < executed(&built), "{}", built.stderr());
 }

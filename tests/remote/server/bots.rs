@@ -102,6 +102,8 @@ pub(crate) struct Bots {
     pub(crate) cancelled: Option<(String, Cancels)>,
     /// The state in which leases are given.
     pub(crate) gives_active: bool,
+    /// A worker gets all leases that there are.
+    pub(crate) gives_all: bool,
     created: usize,
 }
 
@@ -126,7 +128,7 @@ impl Bots {
                 Cancels::ByLeavingOut => drop(session.leases.remove(at)),
             }
         }
-        if session.leases.is_empty()
+        while (session.leases.is_empty() || self.gives_all)
             && session.status == 1
             && let Some(mut lease) = self.queue.pop_front()
         {
