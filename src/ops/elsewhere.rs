@@ -354,7 +354,11 @@ mod tests {
         };
         let of = |root: &str| {
             let cuda = || Cuda::Local(root.into());
-            let all = [Origin::Cub(cuda()), Origin::Cuda(cuda(), Group::Fatbin), Origin::CudaCompiler(cuda(), Compiler::Nvcc)];
+            let all = [
+                Origin::Cub(cuda()),
+                Origin::Cuda(cuda(), Group::Fatbin),
+                Origin::CudaCompiler(cuda(), Compiler::Nvcc),
+            ];
             all.map(|origin| {
                 let toolchains = [(Digest::of(b"x"), origin)].into();
                 let file = StepFile { cxx: None, python: Some("/sent/python".into()), toolchains, limits };

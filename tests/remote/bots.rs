@@ -133,7 +133,8 @@ fn action(server: &Server, words: &str, files: Vec<re::FileNode>, limit: Duratio
         output_paths: vec!["out".into()],
         ..Default::default()
     };
-    let (files, inputs) = files.into_iter().partition(|file| ["spec.json", "places.json"].contains(&file.name.as_str()));
+    let (files, inputs) =
+        files.into_iter().partition(|file| ["spec.json", "places.json"].contains(&file.name.as_str()));
     let inputs = re::Directory { files: inputs, ..Default::default() };
     let inputs = re::DirectoryNode { name: "in".into(), digest: Some(keep(server, inputs.encode_to_vec())) };
     let root = re::Directory { files, directories: vec![inputs], ..Default::default() };

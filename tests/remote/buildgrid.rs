@@ -16,7 +16,9 @@ use kforge::harness::elsewhere::OnceAnswer;
 
 use crate::bots::{Worker, peaks, until, with_device};
 use crate::casd::home;
-use crate::executing::{ONE, alone, cxx_that_counts, cxx_that_waits, elsewhere, executed, online, project_at, warnings};
+use crate::executing::{
+    ONE, alone, cxx_that_counts, cxx_that_waits, elsewhere, executed, online, project_at, warnings,
+};
 use crate::plain::Plain;
 use crate::project::Project;
 

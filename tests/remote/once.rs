@@ -112,7 +112,10 @@ impl Steps {
         let asked = || fs::read(&self.asked).unwrap_or_default().len();
         let before = asked();
         let mut command = Command::new(self.project.program());
-        command.args("worker --once spec.json in out --places places.json".split(' ')).args(words).current_dir(folder.path());
+        command
+            .args("worker --once spec.json in out --places places.json".split(' '))
+            .args(words)
+            .current_dir(folder.path());
         command.env_clear().env("HOME", folder.path()).stdin(Stdio::null());
         command.envs(home.map(|home| ("KFORGE_HOME", home)));
         let output = command.output().unwrap();
@@ -217,9 +220,8 @@ fn a_worker_of_a_server_runs_and_shows_only_what_it_found_itself() {
     let mut theirs = file(StepKind::Verify);
     theirs.cxx.as_mut().unwrap().survey.searched = vec!["/".into()];
     theirs.limits.time_s = 1000;
-    let shown = |file: StepFile| {
-        file.places(&spec, &folder.path().join("in"), None, &steps.project.program()).unwrap().read
-    };
+    let shown =
+        |file: StepFile| file.places(&spec, &folder.path().join("in"), None, &steps.project.program()).unwrap().read;
     assert_eq!(shown(theirs.clone()), [Path::new("/")]);
     let mended = theirs.with_tools_of(&own).unwrap();
     assert_eq!(mended.limits.time_s, 50);

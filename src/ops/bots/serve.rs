@@ -214,9 +214,8 @@ mod tests {
         let list = home.path().join("devices/list.json");
         std::fs::create_dir_all(list.parent().unwrap()).unwrap();
         std::fs::write(&list, "{}").unwrap();
-        let lock = |list: &Path| {
-            Lock::acquire(&device::lock_path(list.parent().unwrap(), "GPU-1"), Mode::Exclusive, Wait::No)
-        };
+        let lock =
+            |list: &Path| Lock::acquire(&device::lock_path(list.parent().unwrap(), "GPU-1"), Mode::Exclusive, Wait::No);
         let _held = lock(&list).unwrap();
         assert!(matches!(lock(&list), Err(LockError::Busy(_))), "a build waits");
         let beside = ("ncu".to_string(), PathBuf::from("/opt/ncu"));

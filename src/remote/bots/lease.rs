@@ -171,7 +171,8 @@ struct Folder {
 impl Folder {
     fn new(scratch: &Path) -> Result<Folder, LeaseError> {
         // Whoever tidies the home may have removed it.
-        let made = fs::create_dir_all(scratch).and_then(|()| tempfile::Builder::new().prefix(FOLDER).tempdir_in(scratch));
+        let made =
+            fs::create_dir_all(scratch).and_then(|()| tempfile::Builder::new().prefix(FOLDER).tempdir_in(scratch));
         let place = made.map_err(|e| LeaseError::NotExecuted(e.to_string()))?;
         let lock = Lock::acquire(&place.path().join(LOCK), Mode::Exclusive, Wait::No);
         Ok(Folder { place, _lock: lock.map_err(|e| LeaseError::NotExecuted(e.to_string()))? })
