@@ -289,8 +289,8 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Print the version
     Version,
-    /// Execute steps for another kforge
-    #[command(hide = true, disable_help_flag = true)]
+    /// Execute steps for other machines as a worker of a server such as BuildGrid
+    #[command(hide = true)]
     Worker(WorkerArgs),
     /// A plugin: `kforge-NAME` on PATH
     #[command(external_subcommand)]

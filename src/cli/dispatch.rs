@@ -25,8 +25,8 @@ use kforge_ops::{Options, Session, Worker};
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    // Workers start often and must start fast, so clap does not parse their arguments.
-    if words.get(1).is_some_and(|w| w == "worker") {
+    // Workers start often and must start fast, so clap does not parse their arguments. It parses those of people.
+    if words.get(1).is_some_and(|w| w == "worker") && !commands::worker::is_of_people(&words[2..]) {
         return commands::worker::run(&words[2..]);
     }
     complete::answer();

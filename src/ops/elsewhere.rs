@@ -9,6 +9,7 @@
 //! | a compiler that is a script is surveyed again | it may choose another compiler here |
 //! | what cannot be compared is a difference | no result is better than one of an unknown compiler |
 //! | digests are remembered by the times of files only below `KFORGE_HOME` | whoever may write that memory decides what is compared |
+//! | a worker that anyone may send steps to uses only the tools that it found itself ([`WorkerTools`]) | a path that is sent could name any program, which would run before anything is compared, and any file, which the sandbox would show |
 
 use std::collections::BTreeMap;
 use std::io;
@@ -96,6 +97,33 @@ pub struct StepFile {
     pub limits: StepLimits,
 }
 
+/// What a worker of a server found itself, and its own limits. They take the place of what a step comes with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerTools {
+    /// The C++ compiler, if there is one.
+    pub cxx: Option<CachedSurvey>,
+    /// The Python, if there is one.
+    pub python: Option<PathBuf>,
+    /// The folder of the installed CUDA, if there is one.
+    pub cuda: Option<PathBuf>,
+    /// What a step that observes a device gets.
+    pub device: BTreeMap<String, PathBuf>,
+    /// The most that a step may ask for.
+    pub limits: StepLimits,
+}
+
+impl StepLimits {
+    /// The smaller one of each.
+    fn at_most(self, most: StepLimits) -> StepLimits {
+        StepLimits {
+            time_s: self.time_s.min(most.time_s),
+            run_s: self.run_s.min(most.run_s),
+            memory: self.memory.min(most.memory),
+            compiler_memory: self.compiler_memory.min(most.compiler_memory),
+        }
+    }
+}
+
 /// The part of an input's name that says what it describes: `toolchain` of `toolchain:python`.
 pub fn described(input: &str) -> Option<Described> {
     match input.split(':').next() {
@@ -133,6 +161,24 @@ struct Here<'a> {
 }
 
 impl StepFile {
+    /// The same with the tools of a worker, and no path that was sent.
+    ///
+    /// # Errors
+    /// The step needs an installed CUDA that is not the worker's.
+    pub fn with_tools_of(self, own: &WorkerTools) -> Result<StepFile, Difference> {
+        for origin in self.toolchains.values() {
+            let (Origin::CudaCompiler(cuda, _) | Origin::Cuda(cuda, _) | Origin::Cub(cuda)) = origin else { continue };
+            if let Cuda::Local(root) = cuda
+                && own.cuda.as_ref() != Some(root)
+            {
+                let why = format!("the CUDA in `{}` is not the one of this worker", root.display());
+                return Err(Difference::Missing { input: "toolchain".into(), why });
+            }
+        }
+        let limits = self.limits.at_most(own.limits);
+        Ok(StepFile { cxx: own.cxx.clone(), python: own.python.clone(), toolchains: self.toolchains, limits })
+    }
+
     /// The places of the step's tools on this machine. `home` is the home that the environment names, and `program` is this program. Starts no
     /// thread, and no compiler where the tools are the same and the compiler is no script.
     ///
@@ -290,4 +336,39 @@ fn differing(theirs: &Toolchain, ours: &Toolchain) -> Vec<String> {
         differing.push("headers".into());
     }
     differing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_takes_no_installed_cuda_but_its_own() {
+        let limits = StepLimits { time_s: 1, run_s: 1, memory: 1, compiler_memory: 1 };
+        let own = WorkerTools {
+            cxx: None,
+            python: None,
+            cuda: Some("/opt/cuda".into()),
+            device: BTreeMap::new(),
+            limits: StepLimits { memory: 0, ..limits },
+        };
+        let of = |root: &str| {
+            let cuda = || Cuda::Local(root.into());
+            let all = [
+                Origin::Cub(cuda()),
+                Origin::Cuda(cuda(), Group::Fatbin),
+                Origin::CudaCompiler(cuda(), Compiler::Nvcc),
+            ];
+            all.map(|origin| {
+                let toolchains = [(Digest::of(b"x"), origin)].into();
+                let file = StepFile { cxx: None, python: Some("/sent/python".into()), toolchains, limits };
+                file.with_tools_of(&own)
+            })
+        };
+        assert!(of("/").iter().all(|file| matches!(file, Err(Difference::Missing { .. }))));
+        for file in of("/opt/cuda") {
+            let file = file.unwrap();
+            assert_eq!((file.python, file.limits), (None, StepLimits { memory: 0, ..limits }));
+        }
+    }
 }

@@ -7,6 +7,7 @@
 pub mod accept;
 pub mod affected;
 pub mod bindings;
+pub mod bots;
 pub mod build;
 pub mod cache;
 pub mod candidates;

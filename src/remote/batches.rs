@@ -9,12 +9,11 @@ use std::time::Duration;
 use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use kforge_foundation::base::Digest;
 use tokio::sync::oneshot;
-use tonic::Code;
 
 use super::client::Client;
 use super::connection::Connection;
+use super::contents;
 use super::error::RemoteError;
-use super::retry::sent;
 use super::streams;
 
 /// How long contents are gathered for a batch.
@@ -144,7 +143,10 @@ impl Client {
                 let bytes = streams::read(&self.limiter, connection, &one.named, one.digest.size()).await;
                 bytes.map(|bytes| bytes.map(|bytes| (one.named.hash.clone(), bytes)).into_iter().collect())
             }
-            _ => self.batch_read(connection, batch).await,
+            _ => {
+                let named = batch.iter().map(|wanted| wanted.named.clone()).collect();
+                contents::read(&self.limiter, connection, named).await
+            }
         };
         let reading = &self.shared.reading;
         let read: HashMap<String, Vec<u8>> = match read {
@@ -175,27 +177,5 @@ impl Client {
             errors.extend(error.map(|error| ((*digest, named.hash.clone()), error)));
         }
         (contents, errors)
-    }
-
-    async fn batch_read(
-        &self,
-        connection: &Connection,
-        batch: &[Wanted],
-    ) -> Result<HashMap<String, Vec<u8>>, RemoteError> {
-        let request = reapi::BatchReadBlobsRequest {
-            instance_name: connection.instance.clone(),
-            digests: batch.iter().map(|wanted| wanted.named.clone()).collect(),
-            acceptable_compressors: vec![],
-            digest_function: connection.capabilities.function.number(),
-        };
-        let send = || {
-            let (mut contents, request) = (connection.contents.clone(), request.clone());
-            async move { contents.batch_read_blobs(request).await }
-        };
-        let answer = sent(&self.limiter, connection.timeout, "BatchReadBlobs", send).await?;
-        let responses = answer.map(|answer| answer.into_inner().responses).unwrap_or_default();
-        let is_fine = |code: i32| code == Code::Ok as i32;
-        let good = responses.into_iter().filter(|r| r.status.as_ref().is_none_or(|status| is_fine(status.code)));
-        Ok(good.filter_map(|r| Some((r.digest?.hash, r.data))).collect())
     }
 }

@@ -74,7 +74,7 @@ impl Interceptor for Credentials {
     }
 }
 
-type Service = InterceptedService<Channel, Credentials>;
+pub(crate) type Service = InterceptedService<Channel, Credentials>;
 
 /// A connection to a server. Clones share it.
 #[derive(Clone)]
@@ -84,6 +84,8 @@ pub(crate) struct Connection {
     pub(crate) streams: ByteStreamClient<Service>,
     pub(crate) execution: ExecutionClient<Service>,
     pub(crate) operations: OperationsClient<Service>,
+    /// For services that no crate has a client of.
+    pub(crate) service: Service,
     pub(crate) capabilities: Capabilities,
     pub(crate) instance: String,
     pub(crate) timeout: Duration,
@@ -107,7 +109,8 @@ impl Connection {
             contents: ContentAddressableStorageClient::new(service.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             streams: ByteStreamClient::new(service.clone()).max_decoding_message_size(LARGEST_MESSAGE),
             execution: ExecutionClient::new(service.clone()).max_decoding_message_size(LARGEST_MESSAGE),
-            operations: OperationsClient::new(service),
+            operations: OperationsClient::new(service.clone()),
+            service,
             capabilities: Capabilities::of(answer.get_ref())?,
             instance: access.instance.clone(),
             timeout: access.timeout,

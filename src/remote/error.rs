@@ -113,6 +113,11 @@ impl RemoteError {
         }
     }
 
+    /// Whether the server refused the credentials.
+    pub(crate) fn is_unauthenticated(&self) -> bool {
+        matches!(self, RemoteError::Status { code, .. } if code == "Unauthenticated")
+    }
+
     /// Whether the server refused for a reason that will not go away during a build.
     pub(crate) fn is_final(&self) -> bool {
         match self {

@@ -32,6 +32,7 @@ use super::batches::Wants;
 use super::breaker::MOST;
 use super::client::Client;
 use super::connection::Connection;
+use super::contents;
 use super::entry::{LARGEST, is_readable};
 use super::error::RemoteError;
 use super::retry::{failed, within};
@@ -191,7 +192,7 @@ impl Client {
             return Ok(false);
         }
         let all = prepared.contents.values().map(|(digest, _)| digest.clone()).collect();
-        let missing = self.missing(connection, all).await?;
+        let missing = contents::missing(&self.limiter, connection, all).await?;
         // By hash: a server may name one twice.
         let wanted = missing.into_iter().filter_map(|digest| prepared.contents.get_key_value(&digest.hash));
         let wanted: HashMap<&String, &(reapi::Digest, Content)> = wanted.collect();
@@ -227,7 +228,7 @@ impl Client {
             let read = tokio::task::spawn_blocking(read).await.map_err(|e| RemoteError::Entry(e.to_string()))?;
             let contents = read.map_err(|e| RemoteError::Inputs(e.to_string()))?;
             let holds_program = contents.iter().any(|(digest, _)| Some(&digest.hash) == prepared.program.as_ref());
-            if let Err(error) = self.upload(connection, contents).await {
+            if let Err(error) = contents::upload(&self.limiter, connection, contents).await {
                 if holds_program {
                     self.shared.executing.failure(&error);
                     self.shared.executing.open();
@@ -472,20 +473,22 @@ fn names_missing(status: &Status) -> bool {
 }
 
 /// The type of a violation by a content that is missing, which the API fixes.
-const MISSING: &str = "MISSING";
+pub(crate) const MISSING: &str = "MISSING";
 
 /// `google.rpc.PreconditionFailure`, which the generated code of the API does not have.
 #[derive(Clone, PartialEq, prost::Message)]
-struct PreconditionFailure {
+pub(crate) struct PreconditionFailure {
     #[prost(message, repeated, tag = "1")]
-    violations: Vec<Violation>,
+    pub(crate) violations: Vec<Violation>,
 }
 
-/// What a precondition is violated by; without its subject and its text.
-#[derive(Clone, PartialEq, prost::Message)]
-struct Violation {
+/// What a precondition is violated by; without its text.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub(crate) struct Violation {
     #[prost(string, tag = "1")]
-    kind: String,
+    pub(crate) kind: String,
+    #[prost(string, tag = "2")]
+    pub(crate) subject: String,
 }
 
 #[cfg(test)]
@@ -501,7 +504,8 @@ mod tests {
             Status::with_details(Code::FailedPrecondition, "a content is MISSING", details.into())
         };
         let failure = |kinds: &[&str]| {
-            let violations = kinds.iter().map(|kind| Violation { kind: (*kind).into() }).collect();
+            let violations =
+                kinds.iter().map(|kind| Violation { kind: (*kind).into(), subject: String::new() }).collect();
             PreconditionFailure { violations }.encode_to_vec()
         };
         assert!(names_missing(&status("PreconditionFailure", failure(&["OTHER", "MISSING"]))));

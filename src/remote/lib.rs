@@ -15,11 +15,13 @@
 mod address;
 mod batches;
 mod blobs;
+mod bots;
 mod breaker;
 mod cache;
 mod capabilities;
 mod client;
 mod connection;
+mod contents;
 mod credentials;
 mod digests;
 mod entry;
@@ -33,6 +35,7 @@ mod tree;
 mod upload;
 
 pub use blobs::RemoteBlobs;
+pub use bots::{BotEvent, BotOptions, ExecuteIn, LeaseError, serve_bots};
 pub use cache::{Remote, RemoteOptions, Sampled};
 pub use capabilities::Capabilities;
 pub use connection::{Access, Tls};

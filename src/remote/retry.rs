@@ -121,7 +121,8 @@ where
     Ok(None)
 }
 
-fn may_go_away(code: Code) -> bool {
+/// Whether an error may go away if the same request is sent again.
+pub(crate) fn may_go_away(code: Code) -> bool {
     matches!(code, Code::Unavailable | Code::ResourceExhausted | Code::Aborted | Code::Internal | Code::Unknown)
 }
 

@@ -17,11 +17,14 @@ use super::digests::HashFunction;
 use super::step::{Program, RemoteStep};
 
 /// The names in the folder in which the command runs.
-const PROGRAM: &str = "kforge";
-const SPEC: &str = "spec.json";
-const PLACES: &str = "places.json";
-const INPUTS: &str = "in";
+pub(crate) const PROGRAM: &str = "kforge";
+pub(crate) const SPEC: &str = "spec.json";
+pub(crate) const PLACES: &str = "places.json";
+pub(crate) const INPUTS: &str = "in";
 pub(crate) const OUTPUTS: &str = "out";
+
+/// The words after the program.
+pub(crate) const WORDS: [&str; 7] = ["worker", "--once", SPEC, INPUTS, OUTPUTS, "--places", PLACES];
 
 /// What a worker's server gets beyond the step's own limit, which fires first and says more, in seconds.
 pub(crate) const BEYOND_S: u64 = 60;
@@ -147,7 +150,6 @@ pub(crate) fn prepared(step: &RemoteStep, shared: &Shared, function: HashFunctio
         }
     };
     let input_root = root.close(function, &mut prepared);
-    let words = ["worker", "--once", SPEC, INPUTS, OUTPUTS, "--places", PLACES];
     let variable = |(name, value): &(&str, &str)| reapi::command::EnvironmentVariable {
         name: (*name).into(),
         value: (*value).into(),
@@ -158,7 +160,7 @@ pub(crate) fn prepared(step: &RemoteStep, shared: &Shared, function: HashFunctio
     let platform = reapi::Platform { properties: step.properties.iter().map(property).collect() };
     #[expect(deprecated, reason = "servers of versions before 2.2 do not read the properties of the action")]
     let command = reapi::Command {
-        arguments: std::iter::once(program).chain(words.map(String::from)).collect(),
+        arguments: std::iter::once(program).chain(WORDS.map(String::from)).collect(),
         // No `HOME`: a folder that others share may hold settings of a stranger.
         environment_variables: [("PATH", "/usr/local/bin:/usr/bin:/bin")].iter().map(variable).collect(),
         output_paths: vec![OUTPUTS.into()],

@@ -9,18 +9,15 @@ use bazel_remote_apis::build::bazel::remote::execution::v2 as reapi;
 use futures_util::future::try_join_all;
 use kforge_foundation::base::Digest;
 use kforge_types::record::StepResult;
-use reapi::batch_update_blobs_request::Request as Content;
 use tokio::sync::Notify;
-use tonic::{Code, Status};
 
 use super::address::address;
 use super::client::Client;
 use super::connection::Connection;
-use super::digests::HashFunction;
+use super::contents;
 use super::entry;
 use super::error::RemoteError;
-use super::retry::{failed, sent};
-use super::streams;
+use super::retry::sent;
 
 /// How many bytes of contents are in memory at once.
 const ROUND: u64 = 64 << 20;
@@ -99,9 +96,10 @@ impl Client {
             return Err(RemoteError::Lacks("no results stored by this client: it announces that it takes none"));
         }
         let (prepared, contents) = self.prepared(connection, round).await;
-        let missing = self.missing(connection, contents.values().map(|(digest, _)| digest.clone()).collect()).await?;
+        let all = contents.values().map(|(digest, _)| digest.clone()).collect();
+        let missing = contents::missing(&self.limiter, connection, all).await?;
         let missing = missing.into_iter().filter_map(|digest| contents.get(&digest.hash).cloned()).collect();
-        self.upload(connection, missing).await?;
+        contents::upload(&self.limiter, connection, missing).await?;
         let update = |Prepared { key, result, digests }| {
             let function = connection.capabilities.function;
             let action_result = entry::written(&result, digests);
@@ -148,84 +146,4 @@ impl Client {
         };
         tokio::task::spawn_blocking(work).await.unwrap_or_default()
     }
-
-    /// The contents that the server does not have.
-    pub(crate) async fn missing(
-        &self,
-        connection: &Connection,
-        digests: Vec<reapi::Digest>,
-    ) -> Result<Vec<reapi::Digest>, RemoteError> {
-        if digests.is_empty() {
-            return Ok(vec![]);
-        }
-        let request = reapi::FindMissingBlobsRequest {
-            instance_name: connection.instance.clone(),
-            blob_digests: digests,
-            digest_function: connection.capabilities.function.number(),
-        };
-        let send = || {
-            let (mut contents, request) = (connection.contents.clone(), request.clone());
-            async move { contents.find_missing_blobs(request).await }
-        };
-        let answer = sent(&self.limiter, connection.timeout, "FindMissingBlobs", send).await?;
-        Ok(answer.map(|answer| answer.into_inner().missing_blob_digests).unwrap_or_default())
-    }
-
-    /// Sends contents: small ones in batches, others in streams.
-    pub(crate) async fn upload(
-        &self,
-        connection: &Connection,
-        contents: Vec<(reapi::Digest, Vec<u8>)>,
-    ) -> Result<(), RemoteError> {
-        let limit = connection.capabilities.batch;
-        let (small, large): (Vec<_>, Vec<_>) =
-            contents.into_iter().partition(|(_, bytes)| bytes.len() as u64 + 200 <= limit);
-        let mut batches: Vec<Vec<Content>> = vec![];
-        let mut size = u64::MAX;
-        for (digest, bytes) in small {
-            let own = bytes.len() as u64 + 200;
-            if size.saturating_add(own) > limit {
-                batches.push(vec![]);
-                size = 0;
-            }
-            size += own;
-            let content = Content { digest: Some(digest), data: bytes, compressor: 0 };
-            if let Some(batch) = batches.last_mut() {
-                batch.push(content);
-            }
-        }
-        try_join_all(batches.into_iter().map(|batch| self.upload_batch(connection, batch))).await?;
-        for (at, (digest, bytes)) in large.into_iter().enumerate() {
-            let unique = unique(&digest, at);
-            streams::write(&self.limiter, connection, &digest, bytes, &unique).await?;
-        }
-        Ok(())
-    }
-
-    async fn upload_batch(&self, connection: &Connection, requests: Vec<Content>) -> Result<(), RemoteError> {
-        let method = "BatchUpdateBlobs";
-        let request = reapi::BatchUpdateBlobsRequest {
-            instance_name: connection.instance.clone(),
-            requests,
-            digest_function: connection.capabilities.function.number(),
-        };
-        let send = || {
-            let (mut contents, request) = (connection.contents.clone(), request.clone());
-            async move { contents.batch_update_blobs(request).await }
-        };
-        let answer = sent(&self.limiter, connection.timeout, method, send).await?;
-        let responses = answer.map(|answer| answer.into_inner().responses).unwrap_or_default();
-        let refused = responses.into_iter().filter_map(|response| response.status).find(|status| status.code != 0);
-        match refused {
-            Some(status) => Err(failed(method)(Status::new(Code::from(status.code), status.message))),
-            None => Ok(()),
-        }
-    }
-}
-
-/// A name for an upload in the form of a UUID, as servers expect it: of this process, so that two machines do not disturb each other.
-fn unique(digest: &reapi::Digest, at: usize) -> String {
-    let seed = format!("{} {} {at} {:?}", digest.hash, std::process::id(), std::time::SystemTime::now());
-    let hex = HashFunction::Blake3.of(seed.as_bytes()).hash;
-    format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])
 }

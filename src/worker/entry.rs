@@ -6,6 +6,7 @@
 //! | `--within CONFINEMENT` | the same, but confined from the start ([`kforge_harness::compilers::of_worker`]) |
 //! | `--once SPEC IN OUT` | executes one step; prints the answer to standard output as JSON ([`once`]) |
 //! | `--once SPEC IN OUT --places FILE` | the same for another machine: compares the tools with those of the spec first, and queries no compiler if they are the same |
+//! | `--once SPEC IN OUT --places FILE --own TOOLS` | the same for a worker of a server: it takes no path of a tool from `FILE`, only those in `TOOLS` |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
 //! | `--nvrtc START` | holds NVRTC for a worker, and compiles in copies of itself ([`kforge_cuda::compiler_server_main`]) |
 //! | `--device-runner START` | holds a device's context for a worker ([`kforge_cuda::device`]) |
@@ -35,6 +36,24 @@ use kforge_harness::elsewhere::OnceAnswer;
 use kforge_harness::message::{Places, Response};
 use kforge_harness::runner::{self, RunTrials};
 use kforge_types::record::Spec;
+
+/// The first words of [`worker_main`]: those that people do not write after `worker`.
+pub const WORDS: [&str; 14] = [
+    "--within",
+    "--once",
+    "--runner",
+    "--nvrtc",
+    "--device-runner",
+    "--product-runner",
+    "--call-clock",
+    "--check-products",
+    "--host-runner",
+    "--probe-devices",
+    "--examine-driver",
+    "--implementation",
+    "--exec",
+    "--confined",
+];
 
 /// The code that a worker of this program runs.
 pub struct Parts {
@@ -70,9 +89,12 @@ pub fn worker_main(args: &[OsString], parts: &Parts, finders: &Finders<'_>) -> E
             let find = |_: &Spec, _: &Path| Ok(Ready { places: (finders.search)(), limits: finders.limits });
             tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))
         }
-        (Some("--once"), [spec, input, output, places, file]) if places == "--places" => {
+        (Some("--once"), [spec, input, output, places, file, rest @ ..])
+            if places == "--places" && (rest.is_empty() || rest.len() == 2 && rest[0] == "--own") =>
+        {
             let paths = [spec, input, output].map(Path::new);
-            let find = |spec: &Spec, input: &Path| (finders.described)(Path::new(file), spec, input);
+            let own = rest.get(1).map(Path::new);
+            let find = |spec: &Spec, input: &Path| (finders.described)((Path::new(file), own), spec, input);
             tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))
         }
         (Some("--runner"), rest) => runner::runner_main(rest, parts.run),

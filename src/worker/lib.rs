@@ -8,7 +8,7 @@ pub mod steps;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 pub mod virtual_device;
 
-pub use entry::{Finders, Parts, worker_main};
+pub use entry::{Finders, Parts, WORDS, worker_main};
 pub use once::{OnceLimits, Ready};
 pub use steps::compiled;
 

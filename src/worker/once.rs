@@ -13,7 +13,7 @@ use kforge_harness::compilers;
 use kforge_harness::confine;
 use kforge_harness::elsewhere::{Difference, OnceAnswer};
 use kforge_harness::message::{Places, Response};
-use kforge_harness::task::{Task, failed};
+use kforge_harness::task::{Task, failed, file_name};
 use kforge_types::record::{Lane, Spec};
 
 /// Limits of a step that a person runs.
@@ -42,8 +42,8 @@ pub struct Ready {
 /// Finds the tools of a step, whose inputs are in this folder; or says in what this machine differs from the one that the spec states.
 pub type Find<'f> = dyn Fn(&Spec, &Path) -> Result<Ready, Vec<Difference>> + 'f;
 
-/// The same from a file that another machine has sent, which comes first.
-pub type FindDescribed<'f> = dyn Fn(&Path, &Spec, &Path) -> Result<Ready, Vec<Difference>> + 'f;
+/// The same from a file that another machine has sent, which comes first. The second one, if it is given, has what this machine found itself.
+pub type FindDescribed<'f> = dyn Fn((&Path, Option<&Path>), &Spec, &Path) -> Result<Ready, Vec<Difference>> + 'f;
 
 /// Executes the step whose spec, as JSON, is in the file `spec`. The inputs are in `input` (with `-` for colons in names), and the outputs are written to
 /// `output`.
@@ -55,6 +55,10 @@ pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, steps: Di
         Ok(parsed) => parsed,
         Err(e) => return answered(failed(format!("cannot read the spec `{}`: {e}", spec.display()))),
     };
+    // Inputs are read before anything is confined.
+    if let Some(name) = spec.inputs.keys().find(|name| !is_name(&file_name(name))) {
+        return answered(failed(format!("`{}` is not a valid name for an input", name.escape_debug())));
+    }
     if let Err(e) = fs::create_dir_all(output).and_then(|()| family::adopt_orphans()) {
         return answered(failed(format!("cannot prepare for the step: {e}")));
     }
@@ -71,6 +75,11 @@ pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, steps: Di
     let response = executed(spec, input, &output, places, limits, steps);
     OnceAnswer::of(response, &output, began.elapsed())
         .unwrap_or_else(|e| answered(failed(format!("cannot read an output: {e}"))))
+}
+
+/// Whether a name leads to a file in a folder, and nowhere else.
+fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
 }
 
 fn executed(

@@ -115,7 +115,8 @@ fn programs() -> Option<PathBuf> {
     }
 }
 
-fn home() -> PathBuf {
+/// The folder of programs that were downloaded.
+pub(crate) fn home() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home")
 }
 

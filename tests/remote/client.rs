@@ -54,7 +54,7 @@ pub(crate) struct Machine {
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
-fn access(url: &str) -> Access {
+pub(crate) fn access(url: &str) -> Access {
     Access {
         url: url.parse::<ServerUrl>().unwrap(),
         instance: String::new(),

@@ -23,9 +23,14 @@ pub(crate) fn executing() -> Server {
 
 /// A project whose steps are executed by this server's workers, which have the program.
 pub(crate) fn project(server: &Server, manifest: &str) -> Project {
+    project_at(&server.url(), manifest)
+}
+
+/// The same of the server at an address.
+pub(crate) fn project_at(url: &str, manifest: &str) -> Project {
     let project = Project::new().file("kernel.toml", manifest).file("k.cu", KERNEL);
     let program = project.program();
-    let project = project.var("KFORGE_REMOTE_URL", server.url()).var("KFORGE_REMOTE_EXECUTE", "true");
+    let project = project.var("KFORGE_REMOTE_URL", url).var("KFORGE_REMOTE_EXECUTE", "true");
     project.var("KFORGE_REMOTE_PROGRAM", program).var("KFORGE_REMOTE_TIMEOUT", "5s")
 }
 
@@ -41,6 +46,19 @@ pub(crate) fn cxx_that_counts(project: &Project) -> (PathBuf, PathBuf) {
     (cxx, asked)
 }
 
+/// A C++ compiler that waits as long as a file is there, if it is confined; the file.
+pub(crate) fn cxx_that_waits(project: &Project) -> (PathBuf, PathBuf) {
+    let folder = project.place().join("compiler");
+    fs::create_dir_all(&folder).unwrap();
+    let (cxx, hold, asked) = (folder.join("g++"), folder.join("hold"), folder.join("asked"));
+    fs::write(&hold, "").unwrap();
+    let waits = format!("while [ -e '{}' ]; do sleep 0.01; done", hold.display());
+    let script = format!("#!/bin/sh\n{{ echo >> '{}'; }} 2>/dev/null || {waits}\n", asked.display());
+    fs::write(&cxx, script + "exec /usr/bin/g++ \"$@\"\n").unwrap();
+    fs::set_permissions(&cxx, fs::Permissions::from_mode(0o755)).unwrap();
+    (cxx, hold)
+}
+
 /// Builds with the network that a server is.
 pub(crate) fn online(project: &Project, words: &[&str]) -> Built {
     let words = [&["build", "--message-format", "json"], words].concat();
@@ -48,22 +66,22 @@ pub(crate) fn online(project: &Project, words: &[&str]) -> Built {
 }
 
 /// How many steps other machines executed.
-fn elsewhere(built: &Built) -> usize {
+pub(crate) fn elsewhere(built: &Built) -> usize {
     built.finished().filter(|step| step["cache"] == "remote" && step["outcome"] == "executed").count()
 }
 
 /// How many steps of workers were executed.
-fn executed(built: &Built) -> usize {
+pub(crate) fn executed(built: &Built) -> usize {
     let kinds = built.executed_kinds();
     ["compile", "inspect", "oracle", "verify"].iter().map(|kind| kinds.get(*kind).copied().unwrap_or_default()).sum()
 }
 
-fn warnings(built: &Built) -> usize {
+pub(crate) fn warnings(built: &Built) -> usize {
     built.stderr().matches("remote cache").count()
 }
 
 /// The same build on this machine alone.
-fn alone(project: &Project) -> String {
+pub(crate) fn alone(project: &Project) -> String {
     let other = project.cloned("alone").fresh_home("home of alone").var("KFORGE_REMOTE_MODE", "off");
     other.built(&[]);
     other.report()

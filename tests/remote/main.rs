@@ -1,6 +1,8 @@
 //! Remote caches that speak the Remote Execution API: a server of the test's own with every fault that a test asks for, a real server, and a proxy
 //! that delays.
 
+mod bots;
+mod buildgrid;
 mod builds;
 mod casd;
 mod certificates;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use kforge::base::Digest;
 use kforge::harness::elsewhere::{Difference, OnceAnswer};
 use kforge::harness::message::Response;
+use kforge::ops::elsewhere::{StepFile, StepLimits, WorkerTools};
 use kforge::record::params::Toolchain;
 use kforge::record::{Spec, StepKind};
 
@@ -92,6 +93,16 @@ impl Steps {
         files: &BTreeMap<String, Vec<u8>>,
         home: Option<&Path>,
     ) -> (OnceAnswer, BTreeMap<String, Vec<u8>>, usize) {
+        self.once_with(files, home, &[])
+    }
+
+    /// The same with further words.
+    fn once_with(
+        &self,
+        files: &BTreeMap<String, Vec<u8>>,
+        home: Option<&Path>,
+        words: &[&str],
+    ) -> (OnceAnswer, BTreeMap<String, Vec<u8>>, usize) {
         let folder = tempfile::tempdir().unwrap();
         for (path, bytes) in files {
             let place = folder.path().join(path);
@@ -101,7 +112,10 @@ impl Steps {
         let asked = || fs::read(&self.asked).unwrap_or_default().len();
         let before = asked();
         let mut command = Command::new(self.project.program());
-        command.args("worker --once spec.json in out --places places.json".split(' ')).current_dir(folder.path());
+        command
+            .args("worker --once spec.json in out --places places.json".split(' '))
+            .args(words)
+            .current_dir(folder.path());
         command.env_clear().env("HOME", folder.path()).stdin(Stdio::null());
         command.envs(home.map(|home| ("KFORGE_HOME", home)));
         let output = command.output().unwrap();
@@ -109,7 +123,7 @@ impl Steps {
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)));
         let is_done = matches!(answer, OnceAnswer::Answered { response: Response::Done { .. }, .. });
         assert_eq!(output.status.code(), Some(if is_done { 0 } else { 101 }));
-        let entries = fs::read_dir(folder.path().join("out")).unwrap().map(Result::unwrap);
+        let entries = fs::read_dir(folder.path().join("out")).into_iter().flatten().map(Result::unwrap);
         let outputs = entries.map(|e| (e.file_name().into_string().unwrap(), fs::read(e.path()).unwrap()));
         (answer, outputs.collect(), asked() - before)
     }
@@ -166,6 +180,69 @@ fn a_step_by_itself_asks_no_compiler_and_executes_nothing_where_the_machine_is_a
     // A file that says nothing.
     files.insert("places.json".into(), b"nonsense".to_vec());
     assert!(matches!(&steps.differences(&files)[..], [Difference::Missing { input, .. }] if input == "places"));
+}
+
+#[test]
+fn a_worker_of_a_server_runs_and_shows_only_what_it_found_itself() {
+    let steps = steps();
+    let (mark, sent) = (steps.asked.with_file_name("mark"), steps.asked.with_file_name("sent"));
+    fs::write(&sent, format!("#!/bin/sh\ntouch '{}'\nexec /usr/bin/g++ \"$@\"\n", mark.display())).unwrap();
+    fs::set_permissions(&sent, fs::Permissions::from_mode(0o755)).unwrap();
+    let file = |kind: StepKind| -> StepFile { serde_json::from_slice(&steps.files[&kind]["places.json"]).unwrap() };
+    let honest = file(StepKind::Compile);
+    let own = WorkerTools {
+        cxx: honest.cxx.clone(),
+        python: None,
+        cuda: None,
+        device: BTreeMap::new(),
+        limits: StepLimits { time_s: 50, ..honest.limits },
+    };
+    let tools = steps.asked.with_file_name("own.json");
+    fs::write(&tools, serde_json::to_vec(&own).unwrap()).unwrap();
+    let mut theirs = honest;
+    theirs.cxx.as_mut().unwrap().survey.compiler.path = sent;
+    let mut files = steps.files[&StepKind::Compile].clone();
+    files.insert("places.json".into(), serde_json::to_vec(&theirs).unwrap());
+    // A worker that executes whatever it is sent asks that compiler.
+    assert!(matches!(steps.once(&files, None).0, OnceAnswer::Differs { .. }) && mark.exists());
+    fs::remove_file(&mark).unwrap();
+    let (answer, outputs, _) = steps.once_with(&files, None, &["--own", tools.to_str().unwrap()]);
+    assert!(matches!(answer, OnceAnswer::Answered { response: Response::Done { .. }, .. }), "{answer:?}");
+    assert!(!outputs.is_empty() && !mark.exists());
+    // Nor does anyone choose what the sandbox shows: a verification has no description of the compiler that would be compared.
+    let spec = steps.spec(StepKind::Verify);
+    let folder = tempfile::tempdir().unwrap();
+    for (path, bytes) in &steps.files[&StepKind::Verify] {
+        let place = folder.path().join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, bytes).unwrap();
+    }
+    let mut theirs = file(StepKind::Verify);
+    theirs.cxx.as_mut().unwrap().survey.searched = vec!["/".into()];
+    theirs.limits.time_s = 1000;
+    let shown =
+        |file: StepFile| file.places(&spec, &folder.path().join("in"), None, &steps.project.program()).unwrap().read;
+    assert_eq!(shown(theirs.clone()), [Path::new("/")]);
+    let mended = theirs.with_tools_of(&own).unwrap();
+    assert_eq!(mended.limits.time_s, 50);
+    let read = shown(mended);
+    assert!(!read.is_empty() && !read.contains(&PathBuf::from("/")), "{read:?}");
+}
+
+#[test]
+fn an_input_leads_to_no_other_folder() {
+    let steps = steps();
+    let mut spec = steps.spec(StepKind::Verify);
+    let runtime = spec.inputs["runtime"].clone();
+    for name in ["toolchain:a/../../x", "..", "/etc/passwd", ""] {
+        spec.inputs = [(name.to_string(), runtime.clone())].into();
+        match steps.once(&steps.with(StepKind::Verify, &spec), None).0 {
+            OnceAnswer::Answered { response: Response::Failed { message, .. }, .. } => {
+                assert!(message.to_string().contains("is not a valid name for an input"), "{name}: {message}");
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
 }
 
 #[test]

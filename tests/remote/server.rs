@@ -19,6 +19,8 @@ use re::execution_server::ExecutionServer;
 use tokio::sync::{oneshot, watch};
 use tonic::transport::{Certificate, Identity, ServerTlsConfig};
 
+#[path = "server/bots.rs"]
+pub(crate) mod bots;
 #[path = "server/execution.rs"]
 pub(crate) mod execution;
 #[path = "server/services.rs"]
@@ -47,6 +49,8 @@ pub(crate) enum Method {
     Execute,
     WaitExecution,
     CancelOperation,
+    CreateBotSession,
+    UpdateBotSession,
 }
 
 /// A status in place of answers.
@@ -123,6 +127,10 @@ pub(crate) struct Options {
     pub(crate) executes: bool,
     /// What a worker does.
     pub(crate) worker: Worker,
+    /// Workers that registered execute actions, in place of `worker`.
+    pub(crate) by_bots: bool,
+    /// Whether the Remote Workers API is served. Read when the server starts.
+    pub(crate) serves_bots: bool,
     /// The names of the platform properties that are known. Others are `FAILED_PRECONDITION`.
     pub(crate) properties: Vec<String>,
     /// No worker takes an action.
@@ -162,6 +170,8 @@ impl Default for Options {
             answers_early: false,
             executes: false,
             worker: Arc::new(process),
+            by_bots: false,
+            serves_bots: true,
             properties: vec!["OSFamily".into(), "ISA".into()],
             queues_forever: false,
             remembers_failures: false,
@@ -224,6 +234,8 @@ pub(crate) struct State {
     /// Blobs by hash.
     pub(crate) blobs: BTreeMap<String, Blob>,
     pub(crate) counts: Counts,
+    /// The workers that registered.
+    pub(crate) bots: bots::Bots,
     /// Operations by name, and the senders of those that no worker takes.
     operations: BTreeMap<String, watch::Receiver<Operation>>,
     queued: Vec<watch::Sender<Operation>>,
@@ -328,6 +340,7 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
         }
         server = server.tls_config(config).unwrap();
     }
+    let serves_bots = lock(&state).options.serves_bots;
     let services = services::Services(state);
     // The services themselves refuse large messages, with the code that other servers use.
     let storage = ContentAddressableStorageServer::new(services.clone()).max_decoding_message_size(16 * MESSAGE);
@@ -337,7 +350,8 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
         .add_service(storage)
         .add_service(ExecutionServer::new(services.clone()))
         .add_service(OperationsServer::new(services.clone()))
-        .add_service(ByteStreamServer::new(services))
+        .add_service(ByteStreamServer::new(services.clone()))
+        .add_optional_service(serves_bots.then_some(bots::BotsServer(services)))
         .serve_with_incoming(incoming);
     served.await.unwrap();
 }

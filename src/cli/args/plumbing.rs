@@ -66,10 +66,19 @@ fn schemas() -> Vec<&'static str> {
     names
 }
 
-/// `kforge worker`.
+/// `kforge worker --bots URL`. `dispatch` handles the other arguments of `kforge worker`.
 #[derive(Debug, Clone, Args)]
 pub struct WorkerArgs {
-    /// The words after `worker`.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub words: Vec<std::ffi::OsString>,
+    /// Server that gives work by the Remote Workers API, such as BuildGrid: grpcs://HOST:PORT, or grpc://HOST:PORT without encryption
+    #[arg(long, value_name = "URL")]
+    pub bots: String,
+    /// Instance at the server; by default that of `remote.instance-name`
+    #[arg(long, value_name = "NAME")]
+    pub instance: Option<String>,
+    /// Name of this worker, which no other worker of the server has; by default the machine's name and the number of the process
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Hold no device and execute no step that needs one
+    #[arg(long)]
+    pub no_device: bool,
 }

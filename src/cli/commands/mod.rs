@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod affected;
 pub mod bindings;
+pub mod bots;
 pub mod build;
 pub mod cache;
 pub mod candidates;
@@ -133,8 +134,8 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
             context.console.out(&format!("kforge {}\n", env!("CARGO_PKG_VERSION")));
             Ok(Exit::Done)
         }
-        // `dispatch` handles a worker's arguments before it parses anything.
-        Command::Worker(_) => Err(Exit::Usage.into()),
+        // `dispatch` handles the arguments of workers that kforge starts before it parses anything.
+        Command::Worker(args) => bots::run(context, &args),
         Command::External(words) => external::run(context, &words),
     };
     done.unwrap_or_else(|failure| context.ended(failure))

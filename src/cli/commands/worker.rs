@@ -1,19 +1,29 @@
 //! `kforge worker`: what this program does when another kforge starts it.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use kforge_engine::action::asks_device;
 use kforge_foundation::config::{Environment, Settings};
 use kforge_harness::elsewhere::Difference;
 use kforge_harness::message::Places;
-use kforge_ops::elsewhere::StepFile;
+use kforge_ops::elsewhere::{StepFile, WorkerTools};
 use kforge_ops::session::devices::Devices;
 use kforge_ops::session::tools::read_by;
 use kforge_types::record::Spec;
-use kforge_worker::{Finders, OnceLimits, Parts, Ready, worker_main};
+use kforge_worker::{Finders, OnceLimits, Parts, Ready, WORDS, worker_main};
+
+/// Whether the words after `worker` are those of people: `--bots URL` and the options of every command. Another kforge writes one of its own words first, or none
+/// where it sends requests.
+pub fn is_of_people(words: &[OsString]) -> bool {
+    match words.first() {
+        Some(first) => !WORDS.iter().any(|word| first == word),
+        None => std::io::stdin().is_terminal(),
+    }
+}
 
 /// Runs a worker with the words after `worker`.
 pub fn run(words: &[OsString]) -> ExitCode {
@@ -50,13 +60,23 @@ pub fn run(words: &[OsString]) -> ExitCode {
     // Files are no word of the machine here: above the folder of a step and in a shared home folder, anyone may write them.
     let requires_sandbox = Settings::of_variables(&environment).flag("sandbox.required");
     let home = environment.get("KFORGE_HOME").map(PathBuf::from);
-    let described = |file: &Path, spec: &Spec, input: &Path| {
+    let described = |(file, own): (&Path, Option<&Path>), spec: &Spec, input: &Path| {
         let missing = |why: String| vec![Difference::Missing { input: "places".into(), why }];
-        let bytes = std::fs::read(file).map_err(|e| missing(e.to_string()))?;
-        let file: StepFile = serde_json::from_slice(&bytes).map_err(|e| missing(e.to_string()))?;
+        let read = |file: &Path| std::fs::read(file).map_err(|e| missing(e.to_string()));
+        let mut file: StepFile = serde_json::from_slice(&read(file)?).map_err(|e| missing(e.to_string()))?;
+        let own: Option<WorkerTools> = match own {
+            Some(own) => Some(serde_json::from_slice(&read(own)?).map_err(|e| missing(e.to_string()))?),
+            None => None,
+        };
+        if let Some(own) = &own {
+            file = file.with_tools_of(own).map_err(|difference| vec![difference])?;
+        }
         let limits = file.limits;
         let program = std::env::current_exe().map_err(|e| missing(e.to_string()))?;
-        let places = file.places(spec, input, home.as_deref(), &program)?;
+        let mut places = file.places(spec, input, home.as_deref(), &program)?;
+        if let Some(own) = own.filter(|_| asks_device(spec)) {
+            places.tools.extend(own.device);
+        }
         let limits = OnceLimits {
             time: Duration::from_secs(limits.time_s),
             run: Duration::from_secs(limits.run_s),

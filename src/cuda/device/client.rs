@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -200,8 +200,12 @@ pub(super) fn probed(task: &Task) -> Result<Probed, Response> {
 
 /// The file that is locked while a device is used; it is next to the list of devices.
 pub(super) fn lock_file(task: &Task, facts: &DeviceFacts) -> Option<PathBuf> {
-    let folder = task.tool(TOOL).ok()?.parent()?;
-    Some(folder.join("locks").join(format!("device-{}", facts.uuid)))
+    Some(lock_path(task.tool(TOOL).ok()?.parent()?, &facts.uuid))
+}
+
+/// The same for the device with this UUID. `folder` is that of the list.
+pub fn lock_path(folder: &Path, uuid: &str) -> PathBuf {
+    folder.join("locks").join(format!("device-{uuid}"))
 }
 
 /// The lock for starting a runner on a device. Creating two contexts at once takes as long as creating one after the other, so in sequence the first one is

@@ -61,7 +61,7 @@ mod wire;
 pub use baseline::baseline;
 pub use bench::bench;
 pub use calls::{CallClock, GiverUp, Timed, call_clock_main};
-pub use client::{resolve, warm, warm_up};
+pub use client::{lock_path, resolve, warm, warm_up};
 pub use examine::examine_driver_main;
 pub use hosted::host_runner_main;
 pub use in_torch::TorchDevice;

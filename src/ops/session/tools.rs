@@ -588,25 +588,28 @@ fn not_installed<E: std::fmt::Display>(group: Group) -> impl FnOnce(E) -> Missin
     move |why| MissingTools::NotInstalled { group, why: why.to_string() }
 }
 
+/// What this machine has, by content.
+type Description = Result<Toolchain, String>;
+
 /// A tool of this machine, by content and by path.
 type Found = Result<(Toolchain, BTreeMap<String, PathBuf>), String>;
 
 /// The tools of this machine.
 pub struct Host {
     /// The C++ compiler.
-    cxx: Found,
+    pub(crate) cxx: Found,
     /// Python with numpy.
-    python: Found,
+    pub(crate) python: Found,
     /// The parts of that compiler.
-    survey: Option<Arc<cxx::CachedSurvey>>,
+    pub(crate) survey: Option<Arc<cxx::CachedSurvey>>,
     /// The same Python, as it describes itself.
-    interpreter: Option<Python>,
+    pub(crate) interpreter: Option<Python>,
     /// The PyTorch that this Python imports; none if no package asks for it.
     torch: Option<Found>,
     /// The files and folders that the C++ compiler reads: [`cxx::Survey::folders`].
     pub read: Vec<PathBuf>,
     /// The libraries and the processor with which a program compiled here runs.
-    runtime: Result<Toolchain, String>,
+    pub(crate) runtime: Description,
     /// Why the C++ compiler that was found cannot be used, if it is too old.
     pub too_old: Option<toolchain::Error>,
     /// The file system queries of the search for tools. None if these do not determine whether the same tools would be found again: a tool is missing, or is a
