@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, Resolving};
 use crate::session::Opened;
+use crate::session::lacking_pythons::lacking_pythons;
 use crate::session::needs::{CudaRequest, lock_name, needs_cuda, needs_torch, needs_triton, wanted};
 use crate::session::sources::emulates_cub;
 use crate::session::tools::DEFAULT_TRITON;
@@ -110,8 +111,11 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
     }
     for (release, with_cuda) in torches {
         session.reporter.event(&Event::Resolving(Resolving::Torch(&TorchSpec::described(release, with_cuda))));
-        let wheels = torch::TorchWheels::resolve(release, with_cuda, &pip).map_err(Error::Toolchain)?;
-        wheels.lock(release, &mut lock.wheels);
+        let resolved = torch::TorchWheels::resolve(release, with_cuda, &pip).map_err(Error::Toolchain)?;
+        if let Some(warning) = lacking_pythons(release, &resolved.lacking) {
+            session.reporter.event(&Event::Diagnostic(&warning));
+        }
+        resolved.wheels.lock(release, &mut lock.wheels);
     }
     for (seat, requirement) in libraries {
         session.reporter.event(&Event::Resolving(Resolving::Requirement(&requirement)));

@@ -21,7 +21,7 @@ const FAST: &str =
 const HELPER: &str = "# Doubles.\ndef twice(x):\n    return 2 * x\n";
 
 /// The package with a kernel in PyTorch beside the one in CUDA C++.
-fn lab(machine: Machine) -> Option<Lab> {
+pub(crate) fn lab(machine: Machine) -> Option<Lab> {
     let lab = Lab::new(&machine);
     let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
     lab.project.write("kernel.toml", &format!("{manifest}{KERNEL}"));
@@ -31,12 +31,12 @@ fn lab(machine: Machine) -> Option<Lab> {
     Some(Lab { project: lab.project.clone().var("KFORGE_TOOLCHAIN_PYTHON", python), ..lab })
 }
 
-fn machine(says: &str) -> Machine {
+pub(crate) fn machine(says: &str) -> Machine {
     Machine::with(&[(1, 2000.0), (2, 1000.0), (4, 1500.0)]).rule("^Fast in PyTorch on Virtual H$", says)
 }
 
 /// What the report says of the kernel in PyTorch.
-fn target(lab: &Lab) -> Value {
+pub(crate) fn target(lab: &Lab) -> Value {
     let report = lab.project.report_value();
     let kernels = report["packages"][0]["kernels"].as_array().unwrap();
     kernels.iter().find(|kernel| kernel["name"] == "fast").unwrap()["targets"][0].clone()
@@ -220,7 +220,7 @@ fn competing(rules: &[(&str, &str)]) -> Option<Lab> {
     lab.project.write("other.py", "class Other:\n    def forward(self, x):\n        return 2 * x + 1\n");
     lab.project.write("eager.py", "def twice(x):\n    return 2 * x + 1\n");
     let scenario = fs::read_to_string(&lab.scenario).unwrap();
-    let eager = "\n[[baseline]]\nmatches = '^eager eager.py::twice on Virtual H$'\nns = 3000.0\ncall-ns = 9000.0\n";
+    let eager = "\n[[baseline]]\nmatches = '^eager eager.py::twice on Virtual H$'\nns = 3000.0\ndevice-ns = 1200.0\ncall-ns = 9000.0\n";
     fs::write(&lab.scenario, scenario + eager).unwrap();
     Some(lab)
 }
@@ -276,11 +276,14 @@ fn a_baseline_is_paired_with_a_champion_in_pytorch_by_call_times_and_a_score_tak
     let found = target(&lab)["baselines"][0].clone();
     let rating = &found["rating"];
     assert_eq!((&found["variant"], &rating["of_calls"]), (&json!("BLOCK=4"), &json!(true)), "{found}");
-    assert_eq!((&rating["device_ns"], &rating["call_ns"]), (&Value::Null, &json!(3000.0)), "{rating}");
+    assert_eq!((&rating["device_ns"], &rating["call_ns"]), (&json!(1200.0), &json!(3000.0)), "{rating}");
+    assert_eq!((&rating["champion_ns"], &rating["versions"]["torch"]), (&json!(1000.0), &json!("2.11.0")), "{rating}");
     assert!((rating["ratio"]["median"].as_f64().unwrap() - 3.0).abs() < 1e-9, "{rating}");
     let said = told(&lab, &["report", "--kernel", "fast"], 0);
     assert!(
-        said.contains("big  eager  call   3.00 us  3.000 (3.000 to 3.000, of calls) of the champion's 1.00 us"),
+        said.contains(
+            "big  eager  call   3.00 us, device   1.20 us  3.000 (3.000 to 3.000, of calls) of the champion's 1.00 us"
+        ),
         "{said}"
     );
     let scores = told(&lab, &["report", "--score", "speedup", "--baseline", "eager", "--format", "json"], 0);

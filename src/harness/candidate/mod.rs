@@ -89,6 +89,7 @@ enum Ask {
     Seal {},
     Record {},
     Timed { number: u64, train: bool, recorded: bool },
+    Measure { train: bool, count: usize },
 }
 
 /// What the process answers: one line each.
@@ -97,6 +98,7 @@ enum Ask {
 enum Answer {
     Done {},
     Called(Said),
+    Measured(Measured),
     Missing {
         why: String,
     },
@@ -116,6 +118,17 @@ struct Said {
     printed: String,
     #[serde(default)]
     launched: Vec<Launched>,
+}
+
+/// Samples of device time of a baseline, and the versions of what ran, as its process says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Measured {
+    /// The versions, by name.
+    pub versions: BTreeMap<String, String>,
+    /// Nanoseconds of each call.
+    pub ns: Vec<f64>,
+    /// The samples during which the device waited for the host.
+    pub waited: u32,
 }
 
 /// A kernel of the device that a call launched, as the process says.
@@ -288,6 +301,25 @@ impl TorchProcess {
         self.called(&Ask::Timed { number, train, recorded: true }, limit)
     }
 
+    /// Takes samples of device time of a baseline. Whoever writes a baseline is believed. The inner error says why there are none.
+    ///
+    /// # Errors
+    /// The system fails.
+    pub fn measure(
+        &mut self,
+        train: bool,
+        count: usize,
+        limit: Duration,
+    ) -> Result<Result<Measured, String>, Response> {
+        Ok(match self.ask(&Ask::Measure { train, count }, limit)? {
+            Ok(Answer::Measured(measured)) if measured.ns.len() == count => Ok(measured),
+            Ok(Answer::Missing { why }) => Err(plain(&why)),
+            Ok(Answer::Failed { message, .. }) => Err(plain(&message)),
+            Ok(_) => Err("the baseline's process answered another question".into()),
+            Err(died) => Err(format!("the baseline's process {}{}", died.end, last_line(&died.stderr.text()))),
+        })
+    }
+
     /// Ends the process and everything that it started.
     ///
     /// # Errors
@@ -318,7 +350,7 @@ impl TorchProcess {
                 let message = format!("the kernel's process broke: {}{}", plain(&message), last_line(&log));
                 Ok(Called { findings: vec![Finding::new(FindingKind::Protocol, message)], ..Called::default() })
             }
-            Ok(Answer::Done {}) => {
+            Ok(Answer::Done {} | Answer::Measured(_)) => {
                 let message = "the kernel's process answered another question".to_string();
                 Ok(Called { findings: vec![Finding::new(FindingKind::Protocol, message)], ..Called::default() })
             }
@@ -427,7 +459,10 @@ mod tests {
         let text = r#"{"called": {"whole": false, "findings": [{"kind": "wrong-form", "message": "m", "count": 1}], "lacks": [], "printed": ""}}"#;
         let Answer::Called(called) = heard(text) else { panic!("{text}") };
         assert_eq!(called.findings, [Finding::new(FindingKind::WrongForm, "m")]);
-        for ask in ["import", "device", "begin", "call", "echo", "seal", "record", "timed"] {
+        let text = r#"{"measured": {"versions": {"torch": "2.11.0"}, "ns": [1.5, 2.5], "waited": 1}}"#;
+        let Answer::Measured(measured) = heard(text) else { panic!("{text}") };
+        assert_eq!((measured.ns, measured.waited), (vec![1.5, 2.5], 1));
+        for ask in ["import", "device", "begin", "call", "echo", "seal", "record", "timed", "measure"] {
             assert!(start::DRIVER.contains(&format!("what == \"{ask}\"")), "{ask}");
         }
     }

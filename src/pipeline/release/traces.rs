@@ -111,6 +111,8 @@ pub struct Known<'a> {
     pub time_ns: Option<f64>,
     /// The reference's median device time, and its ratio to the solution's.
     pub reference: Option<(f64, f64)>,
+    /// Why the speed-up over the reference stands as unconfirmed, if it does.
+    pub unconfirmed: Option<&'a str>,
     /// Where and when; none if no device was asked.
     pub seen: Option<&'a EvidenceSeen>,
     /// Whether the statuses are those of SOL-ExecBench.
@@ -149,7 +151,11 @@ pub fn evaluation(known: &Known<'_>) -> Result<Evaluation, LeftOut> {
     let seen = known.seen.filter(|_| !known.observation.is_some_and(|o| o.emulated)).ok_or(LeftOut::Emulated)?;
     let (status, log) = match known.verdict {
         Verdict::Fail(why) => failed(known, why),
-        _ => (Status::Passed, String::new()),
+        // The form has no other place for it.
+        _ => match known.reference.zip(known.unconfirmed) {
+            Some(((_, ratio), why)) => (Status::Passed, format!("unconfirmed: the speed-up of {ratio:.3}: {why}")),
+            None => (Status::Passed, String::new()),
+        },
     };
     let correctness = matches!(status, Status::Passed | Status::IncorrectNumerical)
         .then(|| correctness(known.observation.into_iter().flat_map(|o| &o.trials).flat_map(|t| &t.outputs)));

@@ -9,7 +9,7 @@ use kforge_numerics::measure::stats::median;
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, Confirmation, RateParams, Rating, Ratio};
 use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::params::Indecision;
-use kforge_types::record::{Unknown, Verdict};
+use kforge_types::record::{Unknown, Verdict, VerifyObservation};
 
 use super::io;
 use super::judge::decided;
@@ -25,7 +25,8 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: RateParams = io::params(job)?;
     let mut rating = rating(&params, io::required(job, "observation")?, io::document(job, "calibration")?);
     let champion: Option<CallsObserved> = io::document(job, "champion")?;
-    beside(&mut rating, champion.as_ref(), &params);
+    let launched: Option<VerifyObservation> = io::document(job, "launched")?;
+    beside(&mut rating, (champion.as_ref(), launched.as_ref()), &params);
     rating.is_unusual = params.confirm_above.zip(rating.ratio).is_some_and(|(above, ratio)| exceeds(ratio, above));
     if let Some(first) = io::document::<Rating>(job, "first")? {
         rating.confirmation = Some(confirmation(&first, &rating));
@@ -61,19 +62,28 @@ fn confirmed(rating: &Rating) -> String {
     }
 }
 
-/// Takes away what calls of the champion beside the baseline show to be of a wrong one.
-fn beside(rating: &mut Rating, champion: Option<&CallsObserved>, params: &RateParams) {
-    let Some(called) = champion else { return };
-    let wrong = match judge(&called.compared, &params.tolerance).verdict {
-        Verdict::Fail(why) => format!("the champion is wrong beside it: {why}"),
-        _ => match &called.untimed {
+/// Takes away what is no ratio because the champion is wrong beside the baseline, or because its calls were not timed, and says so.
+fn beside(
+    rating: &mut Rating,
+    (called, launched): (Option<&CallsObserved>, Option<&VerifyObservation>),
+    params: &RateParams,
+) {
+    let seen = called.map(|called| &called.compared).or(launched);
+    let untimed = || called.and_then(|called| called.untimed.as_ref());
+    let why = match seen.map(|seen| judge(seen, &params.tolerance).verdict) {
+        Some(Verdict::Fail(why)) => {
+            let said = format!("the champion is wrong beside it: {why}");
+            rating.champion_wrong = Some(why);
+            said
+        }
+        _ => match untimed() {
             Some(why) => format!("calls were not timed: {why}"),
             None => return,
         },
     };
     (rating.ratio, rating.champion_ns) = (None, None);
     if !matches!(rating.verdict, Verdict::Fail(_)) {
-        rating.verdict = Verdict::Unknown(Unknown::Missing(wrong));
+        rating.verdict = Verdict::Unknown(Unknown::Missing(why));
     }
 }
 
@@ -107,6 +117,7 @@ fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indec
         device: seen.device,
         is_unusual: false,
         confirmation: None,
+        champion_wrong: None,
     }
 }
 
@@ -114,7 +125,7 @@ fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indec
 mod tests {
     use super::*;
     use kforge_types::record::timing::{PairsObserved, Side};
-    use kforge_types::record::{Finding, FindingKind, TrialObserved, VerifyObservation};
+    use kforge_types::record::{Finding, FindingKind, TrialObserved};
 
     fn seen(ratio: f64) -> BaselineObserved {
         let first = (0..8).map(|block| if block % 2 == 0 { Side::A } else { Side::B }).collect();
@@ -167,16 +178,31 @@ mod tests {
         let params = RateParams { tolerance: [].into(), absent: None, confirm_above: None };
         let mut right = rated(BaselineObserved { of_calls: true, ..seen(1.5) });
         let calls = CallsObserved::begun(seen(1.5).compared);
-        beside(&mut right, Some(&calls), &params);
+        beside(&mut right, (Some(&calls), None), &params);
         assert!(right.ratio.is_some() && right.of_calls);
         let mut called = calls.clone();
         called.compared.findings.push(Finding::new(FindingKind::InputModified, "the input `x` was changed"));
         let mut wrong = right.clone();
-        beside(&mut wrong, Some(&called), &params);
+        beside(&mut wrong, (Some(&called), None), &params);
         let why = "the champion is wrong beside it: the input `x` was changed";
         assert_eq!((wrong.ratio, wrong.verdict), (None, Verdict::Unknown(Unknown::Missing(why.into()))));
-        beside(&mut right, Some(&CallsObserved { untimed: Some("no memory".into()), ..calls }), &params);
-        assert_eq!(right.ratio, None);
+        assert_eq!(wrong.champion_wrong.as_deref(), Some("the input `x` was changed"));
+        let untimed = CallsObserved { untimed: Some("no memory".into()), ..calls };
+        beside(&mut right, (Some(&untimed), None), &params);
+        assert_eq!((right.ratio, right.champion_wrong), (None, None));
+    }
+
+    #[test]
+    fn beside_a_champion_whose_timed_launches_are_wrong_there_is_no_ratio() {
+        let params = RateParams { tolerance: [].into(), absent: None, confirm_above: None };
+        let mut found = rated(seen(1.5));
+        let mut launched = VerifyObservation::begun(false, 0, "device".into());
+        beside(&mut found, (None, None), &params);
+        assert!(found.ratio.is_some() && found.champion_wrong.is_none());
+        launched.findings.push(Finding::new(FindingKind::KeepsState, "`y` differs"));
+        beside(&mut found, (None, Some(&launched)), &params);
+        assert_eq!((found.ratio, found.champion_ns, found.device_ns), (None, None, Some(3000.0)));
+        assert_eq!(found.champion_wrong.as_deref(), Some("`y` differs"));
     }
 
     #[test]

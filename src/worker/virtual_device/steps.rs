@@ -432,6 +432,13 @@ pub(crate) fn baseline(task: &Task) -> Response {
             outputs: written().map(|tensor| output(tensor, rule.error)).collect(),
         });
         seen.compared.trials = trials.collect();
+        if champion.beside_error > 0.0 && !of_calls {
+            let mut launched = VerifyObservation::begun(false, 0, at.provenance.device.to_string());
+            let what = "timed beside a baseline: `y` differs from its value before the timing";
+            launched.findings.push(Finding::new(FindingKind::KeepsState, what));
+            task.write_document("launched", &launched)?;
+            return at.done(task, &seen, None, "0 blocks".into());
+        }
         let seed = sampling::seed(task.spec.key().hash());
         while seen.pairs.blocks.len() < sampling::most(&seen.pairs) {
             let moment = at.clock.moment();
@@ -448,7 +455,12 @@ pub(crate) fn baseline(task: &Task) -> Response {
         }
         if of_calls {
             seen.call_ns = std::mem::take(&mut seen.device_ns);
-            task.write_document("called", &paired(&at.provenance.device.to_string(), &params.champion, &champion))?;
+            let moment = at.clock.moment();
+            let device_ns = rule.device_ns.into_iter().flat_map(|ns| [ns; SAMPLES]);
+            seen.device_ns = device_ns.map(|ns| at.clock.sample(ns, moment)).collect();
+            let stress_error = champion.stress_error.max(champion.beside_error);
+            let beside = Behaviour { stress_error, ..champion };
+            task.write_document("called", &paired(&at.provenance.device.to_string(), &params.champion, &beside))?;
             let blocks = seen.pairs.blocks.len();
             return at.done(task, &seen, None, format!("{blocks} blocks"));
         }

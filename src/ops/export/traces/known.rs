@@ -53,6 +53,8 @@ struct Judged {
     time_ns: Option<f64>,
     samples_ns: Vec<f64>,
     reference: Option<(f64, f64)>,
+    /// Why the speed-up over the reference stands as unconfirmed, if it does.
+    unconfirmed: Option<String>,
     seen: Option<EvidenceSeen>,
 }
 
@@ -94,6 +96,7 @@ impl Found {
                 wrong_values: of.wrong_values,
                 time_ns: of.time_ns,
                 reference: of.reference,
+                unconfirmed: of.unconfirmed.as_deref(),
                 seen: of.seen.as_ref(),
                 extended,
             }),
@@ -238,11 +241,13 @@ impl<'a> Steps<'a, '_, '_> {
             other.labels.variant.as_ref() == Some(&variant) && other.labels.shape.as_ref() == Some(&shape)
         };
         // A confirmation that fails takes the place of what it was to confirm.
-        let mut others = self.of_seat(seat.kernel, seat.target).filter(is_mine);
-        if let Some(confirmation) = others.find(|other| other.kind == StepKind::Judge && other.labels.confirms)
-            && let Some(failed) = self.output::<Judgement>(&confirmation.id, "judgement")
-            && matches!(failed.verdict, Verdict::Fail(_))
-        {
+        let others = self.of_seat(seat.kernel, seat.target).filter(is_mine);
+        let confirmations = others.filter(|other| other.kind == StepKind::Judge && other.labels.confirms);
+        let mut failing = confirmations.filter_map(|confirmation| {
+            let judged: Judgement = self.output(&confirmation.id, "judgement")?;
+            matches!(judged.verdict, Verdict::Fail(_)).then_some((confirmation, judged))
+        });
+        if let Some((confirmation, failed)) = failing.next() {
             judgement = failed;
             verify = self.from(confirmation, "observation").or(verify);
         }
@@ -258,6 +263,7 @@ impl<'a> Steps<'a, '_, '_> {
             time_ns: time.and_then(|time| if hot { time.hot_ns } else { time.cold_ns }),
             samples_ns: self.samples(seat, hot, &variant, &shape),
             reference: self.reference(seat, &variant, &shape),
+            unconfirmed: self.unconfirmed(seat, &variant, &shape),
             seen: verify.and_then(|verify| self.done.get(verify.id.as_str())).and_then(|done| done.evidence.clone()),
             observation,
         };
@@ -283,19 +289,33 @@ impl<'a> Steps<'a, '_, '_> {
         series.map(|series| series.samples_ns).unwrap_or_default()
     }
 
+    /// Whether a baseline of that name is the operator's reference as PyTorch runs it.
+    fn is_reference(&self, baseline: Option<&str>) -> bool {
+        let declared = self.member.package.baselines.iter().find(|b| Some(b.name.as_str()) == baseline);
+        declared.is_some_and(|b| b.source.is_none() && b.how == How::Eager)
+    }
+
+    /// Why the ratio of [`Self::reference`] stands as unconfirmed, if it does.
+    fn unconfirmed(&self, seat: &Seat<'_>, variant: &str, shape: &str) -> Option<String> {
+        let mut all = seat.target.baselines.iter().filter(|one| self.is_reference(Some(&one.baseline)));
+        let one = all.find(|one| (one.variant.as_str(), one.shape.as_str()) == (variant, shape))?;
+        one.unconfirmed().map(str::to_string)
+    }
+
     /// The time of the operator's reference beside a champion, and its ratio to the champion's.
     fn reference(&self, seat: &Seat<'_>, variant: &str, shape: &str) -> Option<(f64, f64)> {
         let is_reference = |node: &&Node| {
             let labels = &node.labels;
-            let declared = self.member.package.baselines.iter().find(|b| Some(&b.name) == labels.baseline.as_ref());
             node.kind == StepKind::Rate
                 && !labels.confirms
-                && declared.is_some_and(|b| b.source.is_none() && b.how == How::Eager)
+                && self.is_reference(labels.baseline.as_deref())
                 && (labels.variant.as_deref(), labels.shape.as_deref()) == (Some(variant), Some(shape))
         };
         let mut rates = self.of_seat(seat.kernel, seat.target).filter(is_reference);
         let rating: Rating = self.output(&rates.next()?.id, "rating")?;
-        Some((rating.device_ns?, rating.ratio?.median))
+        // A ratio of calls is none of device times.
+        let ratio = rating.ratio.filter(|_| !rating.of_calls)?;
+        Some((rating.device_ns?, ratio.median))
     }
 
     /// The files of a compile step, by path in the package.
@@ -389,6 +409,7 @@ impl<'a> Steps<'a, '_, '_> {
             time_ns: rating.device_ns,
             samples_ns: seen.device_ns,
             reference: None,
+            unconfirmed: None,
             seen: self.done.get(observed.id.as_str()).and_then(|done| done.evidence.clone()),
         };
         Some(Found {
