@@ -86,14 +86,16 @@ def competing(lab, folder, cases, targets, steps):
     ratings = [(name, one["baseline"], one["rating"]) for name, target in of.items() for one in target.get("baselines", [])]
     lacking = [f"{name} {baseline}: {rating['verdict']}" for name, baseline, rating in ratings if not rating.get("ratio")]
     lab.row("torch_candidates", "every baseline has a ratio of calls", len(ratings) == len(BASELINES) * len(names) and not lacking, lacking[:3] or f"{len(ratings)} pairs")
+    bare = [f"{name} {baseline}: {rating.get('versions')}, {rating['device_ns']}" for name, baseline, rating in ratings if not rating["device_ns"] or not {"torch", "cuda", "gpu"} <= set(rating.get("versions", {}))]
+    lab.row("torch_candidates", "every baseline has its versions and a device time, which is shorter than its call", bool(ratings) and not bare and all(rating["device_ns"] < rating["call_ns"] for _, _, rating in ratings), bare[:3] or {f"{name} {baseline}": round(rating["device_ns"]) for name, baseline, rating in ratings})
     own = [rating["ratio"] for name, baseline, rating in ratings if (name, baseline) == ("eager", "as_written") and rating.get("ratio")]
     lab.row("torch_candidates", "the same calls take the same time, within 3 %", bool(own) and all(abs(one["median"] - 1) < 0.03 for one in own), own)
-    print("\n| kernel | beside | its call | the champion's | ratio of calls |\n|---|---|---|---|---|")
+    print("\n| kernel | beside | its call | its device time | the champion's call | ratio of calls |\n|---|---|---|---|---|---|")
     us = lambda ns: "unknown" if ns is None else f"{ns / 1e3:.1f} us"  # noqa: E731
     for name, baseline, rating in ratings:
         ratio = rating.get("ratio")
         text = f"{ratio['median']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]" if ratio else str(rating["verdict"])
-        print(f"| {name} | {baseline} | {us(rating['call_ns'])} | {us(rating['champion_ns'])} | {text} |")
+        print(f"| {name} | {baseline} | {us(rating['call_ns'])} | {us(rating['device_ns'])} | {us(rating['champion_ns'])} | {text} |")
     for name, target in of.items():
         for champion in target.get("champions", []):
             print(f"{name}: {champion['variant']}, {champion['because']}; {[(one['variant'], round(one['ratio'], 4), [round(end, 4) for end in one['interval']]) for one in champion.get('versus', [])]}")

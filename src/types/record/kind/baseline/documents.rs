@@ -99,7 +99,8 @@ pub struct BaselineObserved {
     /// not all queued in time. They include time of the host.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waited: u32,
-    /// Whether the champion is in PyTorch: pairs and times are then of calls, by the clock of a process that runs no code of either, and there are no device times.
+    /// Whether the champion is in PyTorch: pairs, times of calls and the champion's times are then of calls, by the clock of a process that runs no code of either.
+    /// Device times are those of the baseline in its own process, after the pairs; observations of older versions have none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_calls: bool,
     /// The device, as [`crate::record::device::device_id`] names it; empty in observations of older versions.
@@ -149,7 +150,7 @@ pub struct Rating {
     /// Whether device times include time of the host, because the baseline waits for the device.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited: bool,
-    /// Whether the ratio is of call times, because the champion is in PyTorch. Its time is then that of a call also.
+    /// Whether the ratio is of call times, because the champion is in PyTorch. Its time is then that of a call also, and the baseline's device time is in no ratio.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_calls: bool,
     /// Outputs that the baseline gives in another type, with that type.
