@@ -91,7 +91,10 @@ impl BaselineReport {
                 };
                 format!("{:.3} ({:.3} to {:.3}{disputed}{of}{second})", ratio.median, ratio.low, ratio.high)
             }
-            (_, None) => "unknown: too few pairs".into(),
+            (_, None) => match &self.rating.champion_wrong {
+                Some(why) => format!("unknown: the champion is wrong beside it: {why}"),
+                None => "unknown: too few pairs".into(),
+            },
         }
     }
 
@@ -210,6 +213,9 @@ mod tests {
         let waits = told(waits);
         assert!(waits.contains("includes time of the host") && waits.contains("gives `y` as int64"), "{waits}");
         assert!(told(rated(Verdict::Pass, None)).contains("too few pairs"));
+        let mut beside = rated(Verdict::Pass, None);
+        beside.rating.champion_wrong = Some("`y` differs".into());
+        assert!(told(beside).contains("unknown: the champion is wrong beside it: `y` differs"));
     }
 
     #[test]

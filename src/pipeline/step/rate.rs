@@ -29,10 +29,17 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     beside(&mut rating, (champion.as_ref(), launched.as_ref()), &params);
     rating.is_unusual = params.confirm_above.zip(rating.ratio).is_some_and(|(above, ratio)| exceeds(ratio, above));
     if let Some(first) = io::document::<Rating>(job, "first")? {
-        rating.confirmation = Some(confirmation(&first, &rating));
+        rating.confirmation = Some(match &rating.champion_wrong {
+            Some(why) => {
+                let why = format!("on a second device the champion is wrong: {why}");
+                Confirmation::Unconfirmed { why, ratio: None }
+            }
+            None => confirmation(&first, &rating),
+        });
     }
     let summary = match (&rating.verdict, rating.ratio) {
         (Verdict::Fail(why), _) => format!("wrong: {why}"),
+        _ if rating.champion_wrong.is_some() => "the champion is wrong beside it".into(),
         _ if rating.confirmation.is_some() => confirmed(&rating),
         (_, Some(ratio)) if rating.of_calls => format!("{:.3} times the champion's call time", ratio.median),
         (_, Some(ratio)) => format!("{:.3} times the champion's device time", ratio.median),
@@ -69,22 +76,16 @@ fn beside(
     params: &RateParams,
 ) {
     let seen = called.map(|called| &called.compared).or(launched);
-    let untimed = || called.and_then(|called| called.untimed.as_ref());
-    let why = match seen.map(|seen| judge(seen, &params.tolerance).verdict) {
-        Some(Verdict::Fail(why)) => {
-            let said = format!("the champion is wrong beside it: {why}");
-            rating.champion_wrong = Some(why);
-            said
+    let untimed = called.and_then(|called| called.untimed.as_ref());
+    match (seen.map(|seen| judge(seen, &params.tolerance).verdict), untimed) {
+        (Some(Verdict::Fail(why)), _) => rating.champion_wrong = Some(why),
+        (_, Some(why)) if !matches!(rating.verdict, Verdict::Fail(_)) => {
+            rating.verdict = Verdict::Unknown(Unknown::Missing(format!("calls were not timed: {why}")));
         }
-        _ => match untimed() {
-            Some(why) => format!("calls were not timed: {why}"),
-            None => return,
-        },
-    };
-    (rating.ratio, rating.champion_ns) = (None, None);
-    if !matches!(rating.verdict, Verdict::Fail(_)) {
-        rating.verdict = Verdict::Unknown(Unknown::Missing(why));
+        (_, Some(_)) => {}
+        (_, None) => return,
     }
+    (rating.ratio, rating.champion_ns) = (None, None);
 }
 
 fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indecision>) -> Rating {
@@ -184,8 +185,7 @@ mod tests {
         called.compared.findings.push(Finding::new(FindingKind::InputModified, "the input `x` was changed"));
         let mut wrong = right.clone();
         beside(&mut wrong, (Some(&called), None), &params);
-        let why = "the champion is wrong beside it: the input `x` was changed";
-        assert_eq!((wrong.ratio, wrong.verdict), (None, Verdict::Unknown(Unknown::Missing(why.into()))));
+        assert_eq!((wrong.ratio, wrong.verdict), (None, Verdict::Pass), "the verdict is the baseline's own");
         assert_eq!(wrong.champion_wrong.as_deref(), Some("the input `x` was changed"));
         let untimed = CallsObserved { untimed: Some("no memory".into()), ..calls };
         beside(&mut right, (Some(&untimed), None), &params);
