@@ -131,6 +131,23 @@ pub struct Measured {
     pub waited: u32,
 }
 
+/// Why a baseline has no device times.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotMeasured {
+    /// This machine lacks something.
+    #[error("{0}")]
+    Lacking(String),
+    /// A sample raised an error.
+    #[error("a sample raised {0}")]
+    Raised(String),
+    /// Something else was answered.
+    #[error("the baseline's process answered another question")]
+    Unasked,
+    /// The process ended.
+    #[error("the baseline's process {0}")]
+    Ended(String),
+}
+
 /// A kernel of the device that a call launched, as the process says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Launched {
@@ -310,13 +327,13 @@ impl TorchProcess {
         train: bool,
         count: usize,
         limit: Duration,
-    ) -> Result<Result<Measured, String>, Response> {
+    ) -> Result<Result<Measured, NotMeasured>, Response> {
         Ok(match self.ask(&Ask::Measure { train, count }, limit)? {
             Ok(Answer::Measured(measured)) if measured.ns.len() == count => Ok(measured),
-            Ok(Answer::Missing { why }) => Err(plain(&why)),
-            Ok(Answer::Failed { message, .. }) => Err(plain(&message)),
-            Ok(_) => Err("the baseline's process answered another question".into()),
-            Err(died) => Err(format!("the baseline's process {}{}", died.end, last_line(&died.stderr.text()))),
+            Ok(Answer::Missing { why }) => Err(NotMeasured::Lacking(plain(&why))),
+            Ok(Answer::Failed { message, .. }) => Err(NotMeasured::Raised(plain(&message))),
+            Ok(_) => Err(NotMeasured::Unasked),
+            Err(died) => Err(NotMeasured::Ended(format!("{}{}", died.end, last_line(&died.stderr.text())))),
         })
     }
 

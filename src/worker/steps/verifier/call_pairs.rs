@@ -20,7 +20,7 @@ use crate::steps::interpreted::Importable;
 use kforge_cuda::device::{self, Timed, TorchDevice};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::{Severity, count};
-use kforge_harness::candidate::{Baselined, Measured};
+use kforge_harness::candidate::{Baselined, Measured, NotMeasured};
 use kforge_harness::fresh::{chosen, of_call};
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -196,7 +196,7 @@ struct Taken<'a> {
     sides: [Calls<'a>; 2],
     pairs: PairsObserved,
     /// Device times of the side that is a baseline, or why there are none; none if nothing was timed.
-    measured: Option<Result<Measured, String>>,
+    measured: Option<Result<Measured, NotMeasured>>,
 }
 
 /// The response of a step whose outputs are written.
