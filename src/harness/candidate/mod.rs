@@ -131,21 +131,13 @@ pub struct Measured {
     pub waited: u32,
 }
 
-/// Why a baseline has no device times.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotMeasured {
-    /// This machine lacks something.
-    #[error("{0}")]
-    Lacking(String),
-    /// A sample raised an error.
-    #[error("a sample raised {0}")]
-    Raised(String),
-    /// Something else was answered.
-    #[error("the baseline's process answered another question")]
-    Unasked,
-    /// The process ended.
-    #[error("the baseline's process {0}")]
-    Ended(String),
+/// What the samples of a baseline gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Measurement {
+    /// All that were asked for.
+    Taken(Measured),
+    /// None, and why, in words.
+    Absent(String),
 }
 
 /// A kernel of the device that a call launched, as the process says.
@@ -318,22 +310,20 @@ impl TorchProcess {
         self.called(&Ask::Timed { number, train, recorded: true }, limit)
     }
 
-    /// Takes samples of device time of a baseline. Whoever writes a baseline is believed. The inner error says why there are none.
+    /// Takes samples of device time of a baseline. Whoever writes a baseline is believed.
     ///
     /// # Errors
     /// The system fails.
-    pub fn measure(
-        &mut self,
-        train: bool,
-        count: usize,
-        limit: Duration,
-    ) -> Result<Result<Measured, NotMeasured>, Response> {
+    pub fn measure(&mut self, train: bool, count: usize, limit: Duration) -> Result<Measurement, Response> {
         Ok(match self.ask(&Ask::Measure { train, count }, limit)? {
-            Ok(Answer::Measured(measured)) if measured.ns.len() == count => Ok(measured),
-            Ok(Answer::Missing { why }) => Err(NotMeasured::Lacking(plain(&why))),
-            Ok(Answer::Failed { message, .. }) => Err(NotMeasured::Raised(plain(&message))),
-            Ok(_) => Err(NotMeasured::Unasked),
-            Err(died) => Err(NotMeasured::Ended(format!("{}{}", died.end, last_line(&died.stderr.text())))),
+            Ok(Answer::Measured(measured)) if measured.ns.len() == count => Measurement::Taken(measured),
+            Ok(Answer::Missing { why }) => Measurement::Absent(plain(&why)),
+            Ok(Answer::Failed { message, .. }) => Measurement::Absent(plain(&message)),
+            Ok(_) => Measurement::Absent("the baseline's process answered another question".into()),
+            Err(died) => {
+                let said = last_line(&died.stderr.text());
+                Measurement::Absent(format!("the baseline's process {}{said}", died.end))
+            }
         })
     }
 

@@ -20,7 +20,7 @@ use crate::steps::interpreted::Importable;
 use kforge_cuda::device::{self, Timed, TorchDevice};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::{Severity, count};
-use kforge_harness::candidate::{Baselined, Measured, NotMeasured};
+use kforge_harness::candidate::{Baselined, Measured, Measurement};
 use kforge_harness::fresh::{chosen, of_call};
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -138,8 +138,10 @@ fn beside(task: &Task, params: &BaselineParams, [at_a, at_b]: [Place; 2]) -> Res
     sides[0].write("baseline-called")?;
     let [baseline, champion] = &sides;
     let (notes, (versions, device_ns, waited)) = match measured {
-        Some(Ok(Measured { versions, ns, waited })) => (vec![], (versions, ns[UNCOUNTED..].to_vec(), waited)),
-        Some(Err(why)) => {
+        Some(Measurement::Taken(Measured { versions, ns, waited })) => {
+            (vec![], (versions, ns[UNCOUNTED..].to_vec(), waited))
+        }
+        Some(Measurement::Absent(why)) => {
             let note = Note::new(Severity::Warning, NO_DEVICE_TIME, format!("the baseline has no device time: {why}"));
             (vec![note], Default::default())
         }
@@ -196,7 +198,7 @@ struct Taken<'a> {
     sides: [Calls<'a>; 2],
     pairs: PairsObserved,
     /// Device times of the side that is a baseline, or why there are none; none if nothing was timed.
-    measured: Option<Result<Measured, NotMeasured>>,
+    measured: Option<Measurement>,
 }
 
 /// The response of a step whose outputs are written.
