@@ -18,6 +18,7 @@ source = "own/fast.py::Fast"
 
 const FAST: &str =
     "from helper import twice\n\n\nclass Fast:\n    def forward(self, x):\n        return twice(x) + 1\n";
+const DEVICE: &str = "import triton\n\n\n@triton.jit\ndef twice(x):\n    pass\n";
 const HELPER: &str = "# Doubles.\ndef twice(x):\n    return 2 * x\n";
 
 /// The package with a kernel in PyTorch beside the one in CUDA C++.
@@ -98,6 +99,7 @@ fn a_wrong_timed_call_fails_a_kernel_in_pytorch() {
 /// The package, whose kernel in PyTorch has this policy and launches these kernels.
 fn under(policy: &str, launched: &str) -> Option<Lab> {
     let lab = lab(machine(&format!("ns = 1.0\nlaunched = {launched}")))?;
+    lab.project.write("own/device.py", DEVICE);
     Some(lab.manifest("source = \"own/fast.py::Fast\"", &format!("source = \"own/fast.py::Fast\"\npolicy = {policy}")))
 }
 
@@ -128,6 +130,27 @@ fn a_kernel_in_pytorch_whose_own_kernels_take_too_little_of_the_time_fails_and_n
     let stricter = lenient.manifest("own_share = 0.05", "own_share = 0.2");
     let built = stricter.project.build(&["--keep-going"]);
     assert_eq!((built.code(), steps(&built, "calls", "executed").len()), (100, 0));
+}
+
+#[test]
+fn a_name_of_a_library_in_a_comment_is_no_kernel_of_its_own() {
+    let launched = "{ twice = 30.0, gemv2T_kernel_val = 70.0 }";
+    let named = |text: &str| {
+        let lab = under("{ libraries = [\"torch\"] }", launched)?;
+        lab.project.write("own/device.py", &format!("{DEVICE}\n\n{text}\n"));
+        Some(lab)
+    };
+    let Some(commented) = named("# gemv2T_kernel_val: __global__ void gemv2T_kernel_val() {}") else { return };
+    assert_eq!(commented.project.build(&["--keep-going"]).code(), 100);
+    let why = big(&commented).0["fail"].as_str().unwrap().to_string();
+    assert!(why.contains("does not allow kernels that its calls launch: `gemv2T_kernel_val` (cublas) 70.0 %"), "{why}");
+    // A function of that name, which may or may not be what is launched.
+    let Some(defined) = named("TEXT = '__global__ void gemv2T_kernel_val() {}'") else { return };
+    defined.built(&[]);
+    let shape = target(&defined)["shapes"].as_array().unwrap().iter().find(|of| of["shape"] == "big").unwrap().clone();
+    let why = shape["not_confirmed"].to_string() + &shape["verdict"].to_string();
+    assert!(why.contains("does not list: `gemv2T_kernel_val` (of unknown origin) 70.0 %"), "{shape}");
+    assert!(shape["confirmed"].is_null(), "{shape}");
 }
 
 #[test]

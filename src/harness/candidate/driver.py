@@ -566,14 +566,14 @@ class Served:
         recorder = self.recorder if asked["recorded"] else None
         answer = self.watched("call", lambda: self.kernel.timed(asked["number"], asked["train"], recorder))
         if recorder is not None:
-            answer["called"]["launched"] = recorder.taken()
+            answer["called"].update(recorder.taken())
         return answer
 
     def do_measure(self, asked):
         # What a baseline does in its own samples is not watched: whoever writes one is believed.
         taken = self.kernel.measure(asked["train"], asked["count"])
         versions = dict(versions_of(call["how"]), **(versions_on_cuda() if call["device"] == "cuda" else {}))
-        return {"measured": {"versions": versions, "ns": [ns for ns, _ in taken], "waited": sum(waited for _, waited in taken)}}
+        return {"measured": {"versions": versions, "ns": [ns for ns, _ in taken], "waited": [bool(waited) for _, waited in taken]}}
 
     def do_call(self, asked):
         return self.watched("call", lambda: self.kernel.call(asked["train"]))

@@ -19,7 +19,7 @@ use kforge_types::record::params::{JudgeParams, PairsParams};
 use kforge_types::record::{Form, StepKind};
 
 /// Version of the protocol of timed calls. Raise it when what a call time is, how it is taken, or what is compared changes.
-pub const CALLS_PROTOCOL: u32 = 1;
+pub const CALLS_PROTOCOL: u32 = 2;
 
 /// The time limit of a step in seconds: a kernel may compile something before its first call, and expected values may take long.
 pub(super) const TIME_LIMIT_S: u64 = 1800;

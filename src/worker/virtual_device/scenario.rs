@@ -196,6 +196,9 @@ pub struct BaselineRule {
     /// Factors for the nanoseconds of device time, by the UUID of the device; 1 for devices that are not listed.
     #[serde(default)]
     pub on: BTreeMap<String, f64>,
+    /// Whether champions are wrong beside it on a second device.
+    #[serde(default)]
+    pub spoils_second: bool,
     /// The error of the first element of every output.
     #[serde(default)]
     pub error: f64,

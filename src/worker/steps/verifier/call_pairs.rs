@@ -8,7 +8,7 @@
 //! | samples are in ABBA order in blocks; which kernel comes first in a block is drawn, from the step's key | a drift of the device or of the host favours neither |
 //! | outputs of a part of the calls are compared in every quarter of the series, and a pure step judges them for each kernel | a kernel may be careful only in its first calls |
 //! | a baseline is called as a kernel is, by the same driver | a difference in the way would show as a difference of the work |
-//! | in the end, its process takes samples of its device time, as beside other champions | they stand beside call times, and no ratio contains them; of the champion there are none, because nobody outside its process can take them |
+//! | in the end, its process takes samples of its device time, as beside other champions | they stand beside call times, and no ratio contains them; there are none if the device is under limits before or after them; of the champion there are none, because nobody outside its process can take them |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -138,9 +138,7 @@ fn beside(task: &Task, params: &BaselineParams, [at_a, at_b]: [Place; 2]) -> Res
     sides[0].write("baseline-called")?;
     let [baseline, champion] = &sides;
     let (notes, (versions, device_ns, waited)) = match measured {
-        Some(Measurement::Taken(Measured { versions, ns, waited })) => {
-            (vec![], (versions, ns[UNCOUNTED..].to_vec(), waited))
-        }
+        Some(Measurement::Taken(measured)) => (vec![], counted(measured)),
         Some(Measurement::Absent(why)) => {
             let note = Note::new(Severity::Warning, NO_DEVICE_TIME, format!("the baseline has no device time: {why}"));
             (vec![note], Default::default())
@@ -216,6 +214,17 @@ fn ended(task: &Task, sides: &[Calls<'_>; 2], pairs: &PairsObserved, notes: Vec<
     Ok(Response::Done { verdict: passing.map(Verdict::Fail), notes, summary, forget })
 }
 
+/// The versions, the samples of device time that count, and during how many of these the device waited for the host.
+fn counted(Measured { versions, ns, waited }: Measured) -> (BTreeMap<String, String>, Vec<f64>, u32) {
+    let (ns, waited): (Vec<f64>, Vec<bool>) = ns.into_iter().zip(waited).skip(UNCOUNTED).unzip();
+    (versions, ns, waited.into_iter().filter(|waited| *waited).count() as u32)
+}
+
+/// How long samples of device time may take: expected values are computed after them, and pairs without these are lost.
+fn for_samples(left: Duration) -> Duration {
+    left.saturating_sub(COMPARING) / 4
+}
+
 fn index(side: Side) -> usize {
     match side {
         Side::A => 0,
@@ -248,7 +257,15 @@ fn taken<'a>(task: &Task, mut sides: [Calls<'a>; 2]) -> Result<Taken<'a>, Respon
     if let (Some(_), false) = (sides[0].how, pairs.blocks.is_empty() || sides.iter().any(Calls::has_failed)) {
         let _turn = sides[0].place.turn(task, Turn::Alone)?;
         let train = launch(sides[0].params())?.call.train;
-        measured = Some(open[0].process.measure(train, UNCOUNTED + DEVICE_SAMPLES, task.left())?);
+        let limit = for_samples(task.left());
+        let Open { clock, process, .. } = &mut open[0];
+        let before = clock.is_limited();
+        let taken = process.measure(train, UNCOUNTED + DEVICE_SAMPLES, limit)?;
+        let is_limited = before | clock.is_limited();
+        measured = Some(match taken {
+            Measurement::Taken(_) if is_limited => Measurement::Absent("the device was under limits".into()),
+            taken => taken,
+        });
     }
     for of in open {
         of.process.end().map_err(io)?;
@@ -392,6 +409,16 @@ mod tests {
         };
         let (_, text) = product_of(&product);
         assert!(text.ends_with("def product(x, w):\n    return torch.matmul(x, w.mT)\n"), "{text}");
+    }
+
+    #[test]
+    fn samples_that_do_not_count_did_not_wait_and_leave_time_for_expected_values() {
+        let ns = (0..8).map(f64::from).collect();
+        let waited = vec![true, true, true, true, true, false, true, false];
+        let measured = Measured { versions: BTreeMap::new(), ns, waited };
+        assert_eq!(counted(measured), (BTreeMap::new(), vec![5.0, 6.0, 7.0], 1));
+        let s = Duration::from_secs;
+        assert_eq!([50, 10, 5].map(|left| for_samples(s(left))), [s(10), s(0), s(0)]);
     }
 
     #[test]
