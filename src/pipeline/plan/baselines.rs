@@ -32,7 +32,7 @@ use kforge_types::record::params::Champion;
 use kforge_types::record::{StepKind, Unknown};
 
 /// Version of the protocol of baselines. Raise it when the way in which a baseline is called, compared or timed changes.
-pub const BASELINE_PROTOCOL: u32 = 1;
+pub const BASELINE_PROTOCOL: u32 = 2;
 
 /// The time limit of a baseline's step in seconds: `torch.compile` may try many kernels.
 const TIME_LIMIT_S: u64 = 1800;
