@@ -96,6 +96,15 @@ fn number<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
     }
 }
 
+/// What is open of a speed-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpeedUpDoubt {
+    /// It stands as unconfirmed, and why.
+    Unconfirmed(String),
+    /// A second device confirms it, as somebody says whom the build does not trust.
+    Claimed,
+}
+
 /// What is known of a solution at a workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
@@ -111,8 +120,8 @@ pub struct Known<'a> {
     pub time_ns: Option<f64>,
     /// The reference's median device time, and its ratio to the solution's.
     pub reference: Option<(f64, f64)>,
-    /// Why the speed-up over the reference stands as unconfirmed, if it does.
-    pub unconfirmed: Option<&'a str>,
+    /// What is open of the speed-up over the reference.
+    pub doubt: Option<&'a SpeedUpDoubt>,
     /// Where and when; none if no device was asked.
     pub seen: Option<&'a EvidenceSeen>,
     /// Whether the statuses are those of SOL-ExecBench.
@@ -152,8 +161,13 @@ pub fn evaluation(known: &Known<'_>) -> Result<Evaluation, LeftOut> {
     let (status, log) = match known.verdict {
         Verdict::Fail(why) => failed(known, why),
         // The form has no other place for it.
-        _ => match known.reference.zip(known.unconfirmed) {
-            Some(((_, ratio), why)) => (Status::Passed, format!("unconfirmed: the speed-up of {ratio:.3}: {why}")),
+        _ => match known.reference.zip(known.doubt) {
+            Some(((_, ratio), SpeedUpDoubt::Unconfirmed(why))) => {
+                (Status::Passed, format!("unconfirmed: the speed-up of {ratio:.3}: {why}"))
+            }
+            Some(((_, ratio), SpeedUpDoubt::Claimed)) => {
+                (Status::Passed, format!("confirmed by a claim only: the speed-up of {ratio:.3}"))
+            }
             None => (Status::Passed, String::new()),
         },
     };

@@ -10,7 +10,7 @@ use crate::session::places::Places;
 use kforge_engine::{Blobs, Done, Node, Source};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::judge::judge;
-use kforge_pipeline::release::traces::{Evaluation, Known, LeftOut, evaluation, not_compiled};
+use kforge_pipeline::release::traces::{Evaluation, Known, LeftOut, SpeedUpDoubt, evaluation, not_compiled};
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::document::TargetReport;
 use kforge_project::workspace::Member;
@@ -23,7 +23,7 @@ use kforge_types::record::kind::baseline::documents::{BaselineObserved, RatePara
 use kforge_types::record::params::{JudgeParams, Judgement};
 use kforge_types::record::spec::Tree;
 use kforge_types::record::timing::BenchObserved;
-use kforge_types::record::{Finding, FindingKind, StepKind, Verdict, VerifyObservation};
+use kforge_types::record::{Finding, FindingKind, Standing, StepKind, Verdict, VerifyObservation};
 
 /// What is known of a solution at a shape.
 pub(in crate::export) struct Found {
@@ -53,8 +53,8 @@ struct Judged {
     time_ns: Option<f64>,
     samples_ns: Vec<f64>,
     reference: Option<(f64, f64)>,
-    /// Why the speed-up over the reference stands as unconfirmed, if it does.
-    unconfirmed: Option<String>,
+    /// What is open of the speed-up over the reference.
+    doubt: Option<SpeedUpDoubt>,
     seen: Option<EvidenceSeen>,
 }
 
@@ -96,7 +96,7 @@ impl Found {
                 wrong_values: of.wrong_values,
                 time_ns: of.time_ns,
                 reference: of.reference,
-                unconfirmed: of.unconfirmed.as_deref(),
+                doubt: of.doubt.as_ref(),
                 seen: of.seen.as_ref(),
                 extended,
             }),
@@ -263,7 +263,7 @@ impl<'a> Steps<'a, '_, '_> {
             time_ns: time.and_then(|time| if hot { time.hot_ns } else { time.cold_ns }),
             samples_ns: self.samples(seat, hot, &variant, &shape),
             reference: self.reference(seat, &variant, &shape),
-            unconfirmed: self.unconfirmed(seat, &variant, &shape),
+            doubt: self.doubt(seat, &variant, &shape),
             seen: verify.and_then(|verify| self.done.get(verify.id.as_str())).and_then(|done| done.evidence.clone()),
             observation,
         };
@@ -295,11 +295,15 @@ impl<'a> Steps<'a, '_, '_> {
         declared.is_some_and(|b| b.source.is_none() && b.how == How::Eager)
     }
 
-    /// Why the ratio of [`Self::reference`] stands as unconfirmed, if it does.
-    fn unconfirmed(&self, seat: &Seat<'_>, variant: &str, shape: &str) -> Option<String> {
+    /// What is open of the ratio of [`Self::reference`].
+    fn doubt(&self, seat: &Seat<'_>, variant: &str, shape: &str) -> Option<SpeedUpDoubt> {
         let mut all = seat.target.baselines.iter().filter(|one| self.is_reference(Some(&one.baseline)));
         let one = all.find(|one| (one.variant.as_str(), one.shape.as_str()) == (variant, shape))?;
-        one.unconfirmed().map(str::to_string)
+        if let Some(why) = one.unconfirmed() {
+            return Some(SpeedUpDoubt::Unconfirmed(why.to_string()));
+        }
+        let is_claim = one.confirmation.is_some() && one.second_standing == Some(Standing::Claimed);
+        is_claim.then_some(SpeedUpDoubt::Claimed)
     }
 
     /// The time of the operator's reference beside a champion, and its ratio to the champion's.
@@ -406,10 +410,10 @@ impl<'a> Steps<'a, '_, '_> {
             observation: Some(observation),
             verdict,
             explanation,
+            samples_ns: rating.device_ns.map(|_| seen.device_ns).unwrap_or_default(),
             time_ns: rating.device_ns,
-            samples_ns: seen.device_ns,
             reference: None,
-            unconfirmed: None,
+            doubt: None,
             seen: self.done.get(observed.id.as_str()).and_then(|done| done.evidence.clone()),
         };
         Some(Found {

@@ -75,7 +75,7 @@ fn of(verdict: &Verdict, observation: &VerifyObservation, wrong: bool, extended:
         wrong_values: wrong,
         time_ns: Some(2e6),
         reference: None,
-        unconfirmed: None,
+        doubt: None,
         seen: Some(&seen),
         extended,
     })
@@ -128,7 +128,7 @@ fn what_the_form_has_no_place_for_is_left_out_with_the_reason() {
         wrong_values: false,
         time_ns: None,
         reference: None,
-        unconfirmed: None,
+        doubt: None,
         seen: Some(&seen),
         extended: false,
     };
@@ -140,8 +140,9 @@ fn what_the_form_has_no_place_for_is_left_out_with_the_reason() {
 }
 
 #[test]
-fn a_speed_up_that_is_unconfirmed_says_so_in_the_log_and_stays_valid() {
+fn a_speed_up_that_is_unconfirmed_or_only_claimed_says_so_in_the_log_and_stays_valid() {
     let (seen, right) = (seen(), observed(&[1.0], &[1.0], &[]));
+    let unconfirmed = SpeedUpDoubt::Unconfirmed("no second H200 here".into());
     let known = Known {
         verdict: &Verdict::Pass,
         explanation: "",
@@ -149,14 +150,17 @@ fn a_speed_up_that_is_unconfirmed_says_so_in_the_log_and_stays_valid() {
         wrong_values: false,
         time_ns: Some(1e6),
         reference: Some((5e6, 5.0)),
-        unconfirmed: Some("no second H200 here"),
+        doubt: Some(&unconfirmed),
         seen: Some(&seen),
         extended: false,
     };
     let open = evaluation(&known).unwrap();
     assert_eq!(open.log, "unconfirmed: the speed-up of 5.000: no second H200 here");
     valid(&open).unwrap();
-    assert_eq!(evaluation(&Known { unconfirmed: None, ..known }).unwrap().log, "");
+    let claimed = evaluation(&Known { doubt: Some(&SpeedUpDoubt::Claimed), ..known }).unwrap();
+    assert_eq!(claimed.log, "confirmed by a claim only: the speed-up of 5.000");
+    valid(&claimed).unwrap();
+    assert_eq!(evaluation(&Known { doubt: None, ..known }).unwrap().log, "");
     assert_eq!(evaluation(&Known { reference: None, ..known }).unwrap().log, "", "no speed-up is stated");
 }
 
@@ -239,7 +243,7 @@ proptest! {
         let seen = seen();
         let known = Known {
             verdict: &verdict, explanation: "why", observation: Some(&observation), wrong_values: want != got,
-            time_ns: time, reference: None, unconfirmed: None, seen: Some(&seen), extended,
+            time_ns: time, reference: None, doubt: None, seen: Some(&seen), extended,
         };
         match evaluation(&known) {
             Ok(done) => {

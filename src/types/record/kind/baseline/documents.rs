@@ -36,7 +36,7 @@ pub struct BaselineParams {
     /// Whether the measurement confirms a speed-up on a second device. Its question is another one than the first's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,
-    /// Of a measurement that confirms: the device that made the first one, as [`BaselineObserved::device`] names it. None in questions of older versions.
+    /// Of a measurement that confirms: the device that made the first one, as [`BaselineObserved::device`] names it. None in a first measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart_from: Option<String>,
 }
