@@ -242,7 +242,10 @@ fn every_kernel_of_the_suite_for_gpus_has_an_expectation() {
     // Others of its expectations are of the common suite, where a device shows something else.
     let apart: BTreeSet<String> = keys("cheat").difference(&folders("cheats")).cloned().collect();
     assert!(folders("cheats").is_subset(&keys("cheat")) && apart.iter().all(|name| common.cheat.contains_key(name)));
-    assert_eq!(folders("honest"), keys("honest"));
+    for of in ["honest", "beside"] {
+        assert_eq!(folders(of), keys(of));
+    }
+    assert_eq!(folders("policies"), keys("policy"));
     assert!(keys("left-out").iter().all(|name| common.honest.contains_key(name)));
     let known = |reason: &toml::Value| {
         let reason = reason.as_str().unwrap();

@@ -49,7 +49,7 @@ def torch_candidates(lab, quick, chosen):
     held = {case.name: case.holds(verdicts.get(case.name, [])) for case in cases}
     table(cases, verdicts, held, release)
     policies(lab, cases, targets)
-    kinds = {"cheat": "are refused for their reasons", "timed": "are refused when their calls are timed, for their reasons", "honest": "are accepted", "policy": "are judged by their policies"}
+    kinds = {"cheat": "are refused for their reasons", "timed": "are refused when their calls are timed, for their reasons", "honest": "are accepted", "policy": "are judged by their policies", "beside": "are refused beside a baseline"}
     for kind, what in kinds.items():
         all_of = [case for case in cases if case.kind == kind]
         missed = [f"{case.name}: {verdicts.get(case.name)}"[:300] for case in all_of if not held[case.name]]
@@ -59,6 +59,9 @@ def torch_candidates(lab, quick, chosen):
     lab.row("torch_candidates", "every kernel is verified on the device", bool(ran) and not missing, missing[:3] or f"{len(ran)} steps; {done.last(120)}")
     timed = [step.id for step in steps if step.kind in ("bench", "profile")]
     lab.row("torch_candidates", "none has device times", not timed, timed[:3])
+    seen = {step.kernel: step.id for step in steps if step.kind == "judge" and isinstance(step.verdict, dict) and "/against/" in step.id}
+    lacking = [case.name for case in cases if case.kind == "beside" and case.name not in seen]
+    lab.row("torch_candidates", "what is wrong only beside a baseline is found there", not lacking, lacking or sorted(seen.values())[:2])
     competing(lab, folder, cases, targets, steps)
     times(lab, cases, targets)
     shapes = [shape for _, target in lab.targets(folder) for shape in target["shapes"]]
@@ -160,6 +163,8 @@ def read(quick):
         cases.append(Case(SUITES[0], "timed", name, "linear", "ModelNew", "found when its calls are timed", words))
     for name, of in own["policy"].items():
         cases.append(Case(SUITES[1], "policy", name, "linear", "ModelNew", "its policy" if "found" in of else None, of.get("found"), of["policy"]))
+    for name, words in own["beside"].items():
+        cases.append(Case(SUITES[1], "beside", name, "linear", "ModelNew", "found beside a baseline", words))
     cases.append(Case(SUITES[0], "honest", "escapes", "linear", "ModelNew"))
     cases[-1].folder = SUITES[0] / "confined/escapes"
     return cases
@@ -183,6 +188,8 @@ def package(lab, cases):
             own = f"{case.operator}_of_{case.name}"
             text += "\n" + operators[case.operator].replace(f"[operator.{case.operator}]", f"[operator.{own}]")
             case.operator = own
+            if case.kind == "beside":
+                text += f'\n[baseline.beside_{case.name}]\nhow = "eager"\noperator = "{own}"\n'
         policy = f"policy = {case.policy}\n" if case.policy else ""
         tuned = "tune.BLOCK = [2, 4]\n" if case.name == "tuned" else ""
         text += f'\n[kernel.{case.name}]\noperator = "{case.operator}"\nlanguage = "torch"\nsource = "{case.name}/kernel.py::{case.function}"\n{tuned}{policy}'
