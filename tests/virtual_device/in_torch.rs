@@ -133,14 +133,14 @@ fn a_kernel_in_pytorch_whose_own_kernels_take_too_little_of_the_time_fails_and_n
 }
 
 #[test]
-fn a_name_of_a_library_in_a_comment_is_no_kernel_of_its_own() {
+fn a_name_of_a_library_in_a_comment_or_a_text_is_no_kernel_of_its_own() {
     let launched = "{ twice = 30.0, gemv2T_kernel_val = 70.0 }";
     let named = |text: &str| {
         let lab = under("{ libraries = [\"torch\"] }", launched)?;
         lab.project.write("own/device.py", &format!("{DEVICE}\n\n{text}\n"));
         Some(lab)
     };
-    let Some(commented) = named("# gemv2T_kernel_val: __global__ void gemv2T_kernel_val() {}") else { return };
+    let Some(commented) = named("# __global__ void gemv2T_kernel_val() {}\n'Calls gemv2T_kernel_val.'") else { return };
     assert_eq!(commented.project.build(&["--keep-going"]).code(), 100);
     let why = big(&commented).0["fail"].as_str().unwrap().to_string();
     assert!(why.contains("does not allow kernels that its calls launch: `gemv2T_kernel_val` (cublas) 70.0 %"), "{why}");

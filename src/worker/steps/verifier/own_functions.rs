@@ -104,7 +104,7 @@ impl Parts {
     }
 }
 
-/// A text that begins with this quote, and what follows it. Escapes are spaces.
+/// A text that begins with this quote, and what follows it. Escapes are ends of lines or spaces.
 fn text(from: &str, quote: char) -> (String, &str) {
     let three: String = [quote; 3].iter().collect();
     let end = if from.starts_with(&three) { three } else { quote.to_string() };
@@ -118,8 +118,10 @@ fn text(from: &str, quote: char) -> (String, &str) {
         }
         let mut step = c.len_utf8();
         if c == '\\' {
-            step += rest[step..].chars().next().map_or(0, char::len_utf8);
-            found.push(' ');
+            let escaped = rest[step..].chars().next();
+            step += escaped.map_or(0, char::len_utf8);
+            // Where a line ends, so does a comment.
+            found.push(if escaped == Some('n') { '\n' } else { ' ' });
         } else {
             found.push(c);
         }
@@ -254,7 +256,7 @@ mod tests {
         for source in [
             "__global__ void f(float *x) { x[0] = 0; }",
             "extern \\\"C\\\" __global__ void f() {}",
-            "\\n__global__ void __launch_bounds__(256, (2)) f(float const *x) {}",
+            "// comment\\n__global__ void __launch_bounds__(256, (2)) f(float const *x) {}",
             "template <int N> __global__ __launch_bounds__(N) static void f(float (&x)[N]) {{ }}",
             "template <> __global__ void f<4>(float *x) {}",
             "template <int N> __global__ std::enable_if_t<(N > 1), void> f(float *x) // comment\n{}",

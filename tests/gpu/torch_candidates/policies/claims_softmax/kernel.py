@@ -1,4 +1,5 @@
-# Claims PyTorch's kernel for softmax, whose name has no namespace, as its own by naming it: softmax_warp_forward.
+# Claims PyTorch's kernel for softmax, whose name has no namespace, as its own by naming it.
+"""Calls softmax_warp_forward."""
 import torch
 import torch.nn.functional as F
 from torch import nn

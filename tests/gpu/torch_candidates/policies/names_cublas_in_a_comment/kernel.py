@@ -1,4 +1,4 @@
-# Calls cuBLAS, which its policy does not allow, and names its kernels in comments: gemmSN_TN_kernel, gemv2T_kernel_val, splitKreduce_kernel.
+# Calls cuBLAS, which its policy does not allow, and names its kernels in a comment and in a text.
 import torch
 import torch.nn.functional as F
 import triton
@@ -23,4 +23,5 @@ class ModelNew(nn.Module):
         relu[(triton.cdiv(result.numel(), 128),)](result, result.numel(), BLOCK=128)
         return result
 
-# __global__ void gemmSN_TN_kernel() {} void gemv2T_kernel_val() {} void gemmSN_NN_kernel() {} void gemv2N_kernel() {} void gemvNSP_kernel() {}
+# __global__ void gemmSN_TN_kernel() {}
+"""Calls gemmSN_TN_kernel, gemmSN_NN_kernel, gemv2T_kernel_val, gemvNSP_kernel, splitKreduce_kernel."""
