@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, Resolving};
 use crate::session::Opened;
+use crate::session::lacking_pythons::lacking_pythons;
 use crate::session::needs::{CudaRequest, lock_name, needs_cuda, needs_torch, needs_triton, wanted};
 use crate::session::sources::emulates_cub;
 use crate::session::tools::DEFAULT_TRITON;
 use crate::{Error, Session};
 use kforge_pipeline::report::Report;
+use kforge_pipeline::report::document::{ChampionReport, ShapeReport, TargetReport};
 use kforge_project::toolchain::{Pip, cuda, torch, triton};
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
 use kforge_types::model::{Arch, Dependency, TorchSpec};
+use kforge_types::record::Verdict;
 use kforge_types::record::params::split_from;
 
 /// The request for an update.
@@ -110,8 +113,11 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
     }
     for (release, with_cuda) in torches {
         session.reporter.event(&Event::Resolving(Resolving::Torch(&TorchSpec::described(release, with_cuda))));
-        let wheels = torch::TorchWheels::resolve(release, with_cuda, &pip).map_err(Error::Toolchain)?;
-        wheels.lock(release, &mut lock.wheels);
+        let resolved = torch::TorchWheels::resolve(release, with_cuda, &pip).map_err(Error::Toolchain)?;
+        if let Some(warning) = lacking_pythons(release, &resolved.lacking) {
+            session.reporter.event(&Event::Diagnostic(&warning));
+        }
+        resolved.wheels.lock(release, &mut lock.wheels);
     }
     for (seat, requirement) in libraries {
         session.reporter.event(&Event::Resolving(Resolving::Requirement(&requirement)));
@@ -147,7 +153,7 @@ fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
                 *pinned != seat(&pinned.class) || !is_past(&pinned.class) || matches!(pin, Pin::Accepted(_))
             });
             for champion in &target.champions {
-                let Some(label) = &champion.variant else { continue };
+                let Some(label) = champion.variant.as_ref().filter(|_| !is_wrong(champion, target)) else { continue };
                 let seat = seat(&champion.class);
                 // An accepted champion stays until it is released.
                 if matches!(lock.champions.get(&seat), Some(Pin::Accepted(_))) {
@@ -159,6 +165,13 @@ fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
             }
         }
     }
+}
+
+/// Whether a champion is wrong at one of its shapes, which may have been seen after its selection.
+fn is_wrong(champion: &ChampionReport, target: &TargetReport) -> bool {
+    let is_its =
+        |of: &&ShapeReport| Some(&of.variant) == champion.variant.as_ref() && champion.shapes.contains(&of.shape);
+    target.shapes.iter().filter(is_its).any(|of| matches!(of.verdict, Verdict::Fail(_)))
 }
 
 /// The tunables in a variant's label in a report, without the types that precede them.

@@ -1,6 +1,7 @@
 //! References, inputs and comparisons in C++ and Python: their values are used, and forbidden operations are named.
 
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use kforge::harness::message::Response;
@@ -142,8 +143,21 @@ fn python_reference() {
     // Holds whether pip is installed or not. Modules beside numpy are found, and named in the message.
     let said = refused("import pip\ndef scale_rows(x):\n    return x\n");
     assert!(said.contains("No module named 'pip'") || said.contains("`pip` is neither of this package"), "{said}");
+    // Machine code and compiled modules enter no key. `python3 -m py_compile` leaves them.
+    let place = bench.dir.path().join("in/tree-reference");
+    let compiles = "import py_compile; py_compile.compile('helper.py', cfile='compiled.pyc', doraise=True)";
+    let made = Command::new(python().unwrap()).args(["-c", compiles]).current_dir(&place).status().unwrap();
+    assert!(made.success() && place.join("compiled.pyc").exists());
+    let said = refused("import compiled\ndef scale_rows(x):\n    return x\n");
+    assert!(said.contains("`compiled` is compiled code of this package (compiled.pyc)"), "{said}");
     assert!(refused("import socket\ndef scale_rows(x):\n    socket.socket()\n").contains("PermissionError"));
     assert!(refused("def scale_rows(x):\n    open('/etc/passwd')\n").contains("PermissionError"));
+    // Other files of a package go before installed ones of the same name; numpy is imported before any of them.
+    bench.file("in/tree-reference/ref.py", good.replace("import helper", "import colorsys as helper").as_bytes());
+    bench.file("in/tree-reference/colorsys.py", b"def add(a, b):\n    return a + b\n");
+    bench.file("in/tree-reference/numpy.py", b"raise ValueError('another numpy')\n");
+    let seen = bench.see(GOOD);
+    assert!(seen.trials[0].outputs[0].gross.is_none(), "{:?}", seen.findings);
 }
 
 fn python_inputs() {

@@ -23,7 +23,7 @@ source = "fast.py::twice"
 source = "fast.py::wrong"
 "#;
 
-const RULES: &str = r#"
+pub(crate) const RULES: &str = r#"
 [[baseline]]
 matches = '^eager fast.py::twice on Virtual H$'
 ns = 3000.0

@@ -18,10 +18,11 @@ source = "own/fast.py::Fast"
 
 const FAST: &str =
     "from helper import twice\n\n\nclass Fast:\n    def forward(self, x):\n        return twice(x) + 1\n";
+const DEVICE: &str = "import triton\n\n\n@triton.jit\ndef twice(x):\n    pass\n";
 const HELPER: &str = "# Doubles.\ndef twice(x):\n    return 2 * x\n";
 
 /// The package with a kernel in PyTorch beside the one in CUDA C++.
-fn lab(machine: Machine) -> Option<Lab> {
+pub(crate) fn lab(machine: Machine) -> Option<Lab> {
     let lab = Lab::new(&machine);
     let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
     lab.project.write("kernel.toml", &format!("{manifest}{KERNEL}"));
@@ -31,12 +32,12 @@ fn lab(machine: Machine) -> Option<Lab> {
     Some(Lab { project: lab.project.clone().var("KFORGE_TOOLCHAIN_PYTHON", python), ..lab })
 }
 
-fn machine(says: &str) -> Machine {
+pub(crate) fn machine(says: &str) -> Machine {
     Machine::with(&[(1, 2000.0), (2, 1000.0), (4, 1500.0)]).rule("^Fast in PyTorch on Virtual H$", says)
 }
 
 /// What the report says of the kernel in PyTorch.
-fn target(lab: &Lab) -> Value {
+pub(crate) fn target(lab: &Lab) -> Value {
     let report = lab.project.report_value();
     let kernels = report["packages"][0]["kernels"].as_array().unwrap();
     kernels.iter().find(|kernel| kernel["name"] == "fast").unwrap()["targets"][0].clone()
@@ -98,6 +99,7 @@ fn a_wrong_timed_call_fails_a_kernel_in_pytorch() {
 /// The package, whose kernel in PyTorch has this policy and launches these kernels.
 fn under(policy: &str, launched: &str) -> Option<Lab> {
     let lab = lab(machine(&format!("ns = 1.0\nlaunched = {launched}")))?;
+    lab.project.write("own/device.py", DEVICE);
     Some(lab.manifest("source = \"own/fast.py::Fast\"", &format!("source = \"own/fast.py::Fast\"\npolicy = {policy}")))
 }
 
@@ -128,6 +130,27 @@ fn a_kernel_in_pytorch_whose_own_kernels_take_too_little_of_the_time_fails_and_n
     let stricter = lenient.manifest("own_share = 0.05", "own_share = 0.2");
     let built = stricter.project.build(&["--keep-going"]);
     assert_eq!((built.code(), steps(&built, "calls", "executed").len()), (100, 0));
+}
+
+#[test]
+fn a_name_of_a_library_in_a_comment_or_a_text_is_no_kernel_of_its_own() {
+    let launched = "{ twice = 30.0, gemv2T_kernel_val = 70.0 }";
+    let named = |text: &str| {
+        let lab = under("{ libraries = [\"torch\"] }", launched)?;
+        lab.project.write("own/device.py", &format!("{DEVICE}\n\n{text}\n"));
+        Some(lab)
+    };
+    let Some(commented) = named("# __global__ void gemv2T_kernel_val() {}\n'Calls gemv2T_kernel_val.'") else { return };
+    assert_eq!(commented.project.build(&["--keep-going"]).code(), 100);
+    let why = big(&commented).0["fail"].as_str().unwrap().to_string();
+    assert!(why.contains("does not allow kernels that its calls launch: `gemv2T_kernel_val` (cublas) 70.0 %"), "{why}");
+    // A function of that name, which may or may not be what is launched.
+    let Some(defined) = named("TEXT = '__global__ void gemv2T_kernel_val() {}'") else { return };
+    defined.built(&[]);
+    let shape = target(&defined)["shapes"].as_array().unwrap().iter().find(|of| of["shape"] == "big").unwrap().clone();
+    let why = shape["not_confirmed"].to_string() + &shape["verdict"].to_string();
+    assert!(why.contains("does not list: `gemv2T_kernel_val` (of unknown origin) 70.0 %"), "{shape}");
+    assert!(shape["confirmed"].is_null(), "{shape}");
 }
 
 #[test]
@@ -220,7 +243,7 @@ fn competing(rules: &[(&str, &str)]) -> Option<Lab> {
     lab.project.write("other.py", "class Other:\n    def forward(self, x):\n        return 2 * x + 1\n");
     lab.project.write("eager.py", "def twice(x):\n    return 2 * x + 1\n");
     let scenario = fs::read_to_string(&lab.scenario).unwrap();
-    let eager = "\n[[baseline]]\nmatches = '^eager eager.py::twice on Virtual H$'\nns = 3000.0\ncall-ns = 9000.0\n";
+    let eager = "\n[[baseline]]\nmatches = '^eager eager.py::twice on Virtual H$'\nns = 3000.0\ndevice-ns = 1200.0\ncall-ns = 9000.0\n";
     fs::write(&lab.scenario, scenario + eager).unwrap();
     Some(lab)
 }
@@ -276,11 +299,14 @@ fn a_baseline_is_paired_with_a_champion_in_pytorch_by_call_times_and_a_score_tak
     let found = target(&lab)["baselines"][0].clone();
     let rating = &found["rating"];
     assert_eq!((&found["variant"], &rating["of_calls"]), (&json!("BLOCK=4"), &json!(true)), "{found}");
-    assert_eq!((&rating["device_ns"], &rating["call_ns"]), (&Value::Null, &json!(3000.0)), "{rating}");
+    assert_eq!((&rating["device_ns"], &rating["call_ns"]), (&json!(1200.0), &json!(3000.0)), "{rating}");
+    assert_eq!((&rating["champion_ns"], &rating["versions"]["torch"]), (&json!(1000.0), &json!("2.11.0")), "{rating}");
     assert!((rating["ratio"]["median"].as_f64().unwrap() - 3.0).abs() < 1e-9, "{rating}");
     let said = told(&lab, &["report", "--kernel", "fast"], 0);
     assert!(
-        said.contains("big  eager  call   3.00 us  3.000 (3.000 to 3.000, of calls) of the champion's 1.00 us"),
+        said.contains(
+            "big  eager  call   3.00 us, device   1.20 us  3.000 (3.000 to 3.000, of calls) of the champion's 1.00 us"
+        ),
         "{said}"
     );
     let scores = told(&lab, &["report", "--score", "speedup", "--baseline", "eager", "--format", "json"], 0);

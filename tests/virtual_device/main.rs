@@ -5,6 +5,7 @@
 mod ablated;
 mod agreed;
 mod baselined;
+mod baselined_triton;
 mod second_device;
 mod bounded;
 mod compared;
@@ -49,6 +50,7 @@ mod compiler_survey;
 mod installed_python;
 #[path = "../installed/folders.rs"]
 mod folders;
+mod refuted;
 mod restored;
 mod rounds;
 mod scored;

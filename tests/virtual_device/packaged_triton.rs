@@ -62,7 +62,7 @@ fn lab() -> Lab {
 }
 
 /// Folders for the wheels of every Python that the lockfile names.
-fn wheels(lab: &Lab) {
+pub(crate) fn wheels(lab: &Lab) {
     let toolchains = lab.project.home().join("toolchains");
     let lock = Lockfile::read(lab.project.root()).unwrap();
     for wheel in lock.wheels.values().flatten() {

@@ -44,6 +44,11 @@ fn eager(lab: &Lab) -> Value {
 fn a_second_device_confirms_a_large_speed_up() {
     let Some(lab) = lab(2, 1.05) else { return };
     let built = lab.built(&[]);
+    let key = |step: &str| lab.project.explain(step).to_string();
+    assert!(!key(&format!("{AT}/baseline")).contains("apart_from"), "the first question is as it was");
+    let first = eager(&lab)["rating"]["device"].as_str().unwrap().to_string();
+    let second = key(&format!("{AT}/second/baseline"));
+    assert!(second.contains("apart_from") && second.contains(&first), "the second names the first device: {second}");
     let both = [format!("{AT}/baseline"), format!("{AT}/second/baseline")];
     assert_eq!(steps(&built, "baseline", "executed").into_iter().collect::<Vec<_>>(), both);
     let found = eager(&lab);
@@ -104,5 +109,26 @@ fn evidence_of_two_devices_confirms_where_there_is_one() {
     fs::copy(&bundle, alone.project.root().join("evidence/two.kfe")).unwrap();
     let built = alone.built(&[]);
     assert_eq!(steps(&built, "baseline", "executed").len(), 0, "{exported}");
-    assert!(eager(&alone)["confirmation"]["confirmed"].is_object(), "{}", eager(&alone));
+    let found = eager(&alone);
+    assert!(found["confirmation"]["confirmed"].is_object() && found["second_standing"] == "claimed", "{found}");
+    for words in [["report", "--offline"], ["explain", "k"]] {
+        let said = told(&alone, &words, 0);
+        assert!(said.contains("on a second device, only claimed)"), "{said}");
+    }
+    assert!(!told(&lab, &["report"], 0).contains("claimed"), "what was observed here is no claim");
+}
+
+#[test]
+fn a_machine_with_one_device_confirms_what_another_machine_measured_first() {
+    let Some(lab) = lab(1, 1.0) else { return };
+    lab.built(&[]);
+    assert!(eager(&lab)["confirmation"]["unconfirmed"].is_object());
+    let other = lab.anew("other");
+    lab.give_evidence(&other);
+    let scenario = fs::read_to_string(&other.scenario).unwrap();
+    fs::write(&other.scenario, scenario.replace("[[device]]\n", "[[device]]\nuuid = \"GPU-other\"\n")).unwrap();
+    let built = other.built(&[]);
+    let measured: Vec<String> = steps(&built, "baseline", "executed").into_iter().collect();
+    assert_eq!(measured, [format!("{AT}/second/baseline")], "the first is evidence");
+    assert!(eager(&other)["confirmation"]["confirmed"].is_object(), "{}", eager(&other));
 }

@@ -8,22 +8,24 @@
 //! | both samples are taken in the same way: a gate, flushed or warm caches, events around the work | a difference in the way would show as a difference of the work |
 //! | a sample is one call, also for short times | a graph of many calls, by which short hot times of kernels are measured, would take the host's share from a baseline |
 //! | inputs of timed calls are drawn from the system's entropy, like those of pairs | the champion must not know them |
-//! | outputs of timed calls are not compared | those of the champion are when it is timed by itself, and a baseline gains nothing by being wrong here |
+//! | outputs of timed calls of the baseline are not compared | it gains nothing by being wrong here |
+//! | those of timed launches of the champion are compared with those of an untimed one, after samples that only this process knows | as in pairs of kernels: a champion may be careful only while it is timed by itself |
 //! | host time of calls is taken in the end, and apart | it holds what device times leave out |
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::bench::{tell, timed_inputs};
+use super::buffers::Image;
 use super::client::{Client, Lost};
 use super::facts::Probed;
 use super::in_torch;
 use super::inputs::{self, Inputs};
 use super::monitor::{Monitor, State};
 use super::products::products;
-use super::read_back;
+use super::read_back::{self, UntimedOutputs};
 use super::rig::{Launchable, Rig, completed};
-use super::wire::{SampleRequest, Set, Slot};
+use super::wire::{BufferSum, SampleRequest, Set, Slot};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::{Severity, count};
 use kforge_harness::baseline::{BaselineCall, BaselineProcess, NoBaseline, Ran};
@@ -49,6 +51,8 @@ const CANARY: u8 = 0xc5;
 /// ABBA rounds per block, and samples of each side before those of a block count.
 const ROUNDS: usize = 4;
 const WARMING: usize = 5;
+/// Untimed launches of the champion if timed ones left other outputs.
+const REPEATS: usize = 6;
 /// Samples of host time.
 const CALLS: usize = 50;
 /// Calls on the inputs of each trial whose outputs are compared.
@@ -67,6 +71,8 @@ enum Trouble {
     Baseline(NoBaseline),
     /// Of the champion.
     Champion(Lost),
+    /// The champion is wrong.
+    Wrong(Finding),
 }
 
 impl From<NoBaseline> for Trouble {
@@ -125,6 +131,8 @@ fn run(task: &Task) -> Result<Response, Response> {
         states: vec![],
         runs: vec![],
         seed: sampling::seed(task.spec.key().hash()),
+        luck: inputs::secret(),
+        first: vec![],
     };
     let done = match begun {
         Ok(()) => step.all(&champion, &trials, &timed, &mut seen),
@@ -134,9 +142,24 @@ fn run(task: &Task) -> Result<Response, Response> {
     drop(process);
     tell(&mut provenance, &states);
     rig.unlock();
+    let mut of_champion = None;
     let (finding, notes, forget) = match done {
         Ok(()) => (None, vec![], false),
-        Err(Trouble::Champion(lost)) => return Err(lost.response()),
+        Err(Trouble::Wrong(found)) => {
+            of_champion = Some(found);
+            (None, vec![], false)
+        }
+        Err(Trouble::Champion(lost)) => {
+            // A fault of the candidate is a finding, unless another run may not have it.
+            let found = match &lost {
+                Lost::Fault(fault) if !fault.passes() => fault.finding(),
+                _ => None,
+            };
+            let Some(found) = found else { return Err(lost.response()) };
+            let message = format!("timed beside a baseline: {}", found.message);
+            of_champion = Some(Finding { message, ..found });
+            (None, vec![], false)
+        }
         Err(Trouble::Baseline(why)) => match ended(why) {
             (Some((finding, notes, forget)), _) => (Some(finding), notes, forget),
             (None, response) => return Err(response),
@@ -149,6 +172,11 @@ fn run(task: &Task) -> Result<Response, Response> {
     compare(task, &params, &mut observer, &runs)?;
     seen.compared = observer.seen;
     rig.leave(&mut provenance);
+    if let Some(found) = of_champion {
+        let mut launched = VerifyObservation::begun(false, 0, provenance.device.to_string());
+        launched.findings.push(found);
+        task.write_document("launched", &launched)?;
+    }
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
     let summary = count(seen.pairs.blocks.len(), "block");
@@ -218,7 +246,17 @@ struct Step<'a> {
     runs: Vec<TrialRuns<'a>>,
     /// The seed of the orders of blocks.
     seed: u64,
+    /// The random state that decides after which samples outputs of the champion are checked.
+    luck: u64,
+    /// The champion's first outputs on each of the timed inputs.
+    first: Vec<FirstOutputs<'a>>,
 }
+
+/// The inputs by position, the sums of the outputs of an untimed launch on them, and outputs of several such launches if sums were not sufficient.
+type FirstOutputs<'a> = (usize, Vec<u64>, Option<UntimedOutputs<'a>>);
+
+/// What a block reads of the champion: its launches, the position of the inputs, and its buffers.
+type Laid<'l, 'a> = (&'l Launchable<'l>, usize, &'l [Image<'a>]);
 
 impl<'a> Step<'a> {
     /// Calls on the inputs of every trial, then takes samples.
@@ -265,10 +303,13 @@ impl<'a> Step<'a> {
             }
             let lead = sampling::first(self.seed, block);
             // The inputs change after every two blocks, so that each of the inputs is used with each order.
-            let inputs = &timed[block / 2 % timed.len()];
+            let at = block / 2 % timed.len();
+            let inputs = &timed[at];
             self.lay(inputs)?;
-            self.lay_champion(champion, block, inputs)?;
-            let ratios = self.block(lead, seen)?;
+            let params = self.params;
+            let images = Rig::images(&params.champion, inputs, POISONS[0]);
+            self.lay_champion((champion, at, &images), block)?;
+            let ratios = self.block((champion, at, &images), lead, seen)?;
             seen.pairs.blocks.push(ratios);
             seen.pairs.first.push(lead);
             if self.rig.left() < reserve || sampling::known(&seen.pairs.blocks) {
@@ -279,21 +320,50 @@ impl<'a> Step<'a> {
     }
 
     /// Allocates the champion's buffers at other addresses, loads it, and launches it once.
-    fn lay_champion(&mut self, champion: &Launchable<'_>, block: usize, inputs: &Inputs) -> Result<(), Lost> {
-        let params = self.params;
-        let images = Rig::images(&params.champion, inputs, POISONS[0]);
+    fn lay_champion(&mut self, laid: Laid<'_, 'a>, block: usize) -> Result<(), Trouble> {
+        let (champion, _, images) = laid;
         self.rig.clear();
         // Shifts later allocations by pages of two megabytes and parts of them.
         self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512);
-        self.rig.allocate(SET, &images);
-        self.rig.lay(SET, &images, CANARY)?;
+        self.rig.allocate(SET, images);
+        self.rig.lay(SET, images, CANARY)?;
         self.rig.load(SLOT, champion)?;
         self.rig.constants(SLOT, champion, SET);
-        let shown = self.rig.run_and_show(SLOT, SET, &images, CANARY)?;
-        match read_back::damage(&images, &shown) {
-            Some(damage) => Err(Lost::Unasked(failed(format!("the champion: {damage}")))),
-            None => Ok(()),
+        let shown = self.rig.run_and_show(SLOT, SET, images, CANARY)?;
+        self.same(laid, &shown)
+    }
+
+    /// Checks that the champion left what it left on these inputs before.
+    fn same(&mut self, (champion, at, images): Laid<'_, 'a>, shown: &[BufferSum]) -> Result<(), Trouble> {
+        let wrong = |kind, what: String| Trouble::Wrong(Finding::new(kind, format!("timed beside a baseline: {what}")));
+        if let Some((kind, damage)) = read_back::damaged(images, shown) {
+            return Err(wrong(kind, damage));
         }
+        let sums = read_back::sums(images, shown);
+        let Some(known) = self.first.iter().position(|(of, ..)| *of == at) else {
+            self.first.push((at, sums, None));
+            return Ok(());
+        };
+        if self.first[known].1 == sums {
+            return Ok(());
+        }
+        let now = self.rig.outputs(SET, images)?;
+        if self.first[known].2.is_none() {
+            let usual = self.rig.usual(SLOT, champion, (SET, images, CANARY), REPEATS, None)?;
+            self.first[known].2 = Some(usual);
+        }
+        match self.first[known].2.as_ref().and_then(|usual| usual.differing(&now)) {
+            None => Ok(()),
+            Some(output) => {
+                Err(wrong(FindingKind::KeepsState, format!("`{output}` differs from its value before the timing")))
+            }
+        }
+    }
+
+    /// A random number below `below` that only this process knows.
+    fn chance(&mut self, below: u64) -> u64 {
+        self.luck = inputs::another(self.luck);
+        self.luck % below
     }
 
     /// Takes a sample of a side: nanoseconds, and whether the device waited for the host.
@@ -313,7 +383,7 @@ impl<'a> Step<'a> {
     }
 
     /// The log-ratios of a block, without samples that were taken under limits or at different clocks.
-    fn block(&mut self, lead: Side, seen: &mut BaselineObserved) -> Result<Vec<f64>, Trouble> {
+    fn block(&mut self, laid: Laid<'_, 'a>, lead: Side, seen: &mut BaselineObserved) -> Result<Vec<f64>, Trouble> {
         for side in [lead, lead.other()] {
             self.sample(side, WARMING)?;
         }
@@ -322,10 +392,17 @@ impl<'a> Step<'a> {
             let order = sampling::order(lead);
             let before = self.monitor.state();
             let (mut ns, mut waited) = ([0.0; 4], 0);
+            // On average, the champion's outputs are checked in half of the rounds.
+            let checked = self.chance(2 * order.len() as u64) as usize;
             for (at, side) in order.into_iter().enumerate() {
                 let (taken, late) = self.sample(side, 1)?;
                 ns[at] = taken.first().copied().unwrap_or(0.0);
                 waited += late;
+                // The buffers hold what its last launch left, whoever was timed since.
+                if at == checked {
+                    let shown = self.rig.show(SET, laid.2.iter(), CANARY, inputs::salt())?;
+                    self.same(laid, &shown)?;
+                }
             }
             let after = self.monitor.state();
             let limited = sampling::dropped(before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0));

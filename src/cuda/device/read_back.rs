@@ -9,6 +9,7 @@ use kforge_foundation::base::Digest;
 use kforge_harness::compare::spread;
 use kforge_numerics::reference::float::gather_strided;
 use kforge_types::model::Tensor;
+use kforge_types::record::FindingKind;
 
 /// Each written tensor and its bytes.
 pub(super) type Outputs<'a> = Vec<(&'a Tensor, Vec<u8>)>;
@@ -72,13 +73,18 @@ pub(super) fn sums(images: &[Image<'_>], shown: &[BufferSum]) -> Vec<u64> {
 
 /// Damage that no launch may do, whatever it computes: a changed input, or bytes written around a buffer.
 pub(super) fn damage(images: &[Image<'_>], shown: &[BufferSum]) -> Option<String> {
+    damaged(images, shown).map(|(_, what)| what)
+}
+
+/// The same, with the kind of finding that it is.
+pub(super) fn damaged(images: &[Image<'_>], shown: &[BufferSum]) -> Option<(FindingKind, String)> {
     images.iter().zip(shown).find_map(|(image, shown)| {
         let name = image.name;
         if image.kept_sum().is_some_and(|sum| sum != shown.sum) {
-            return Some(format!("timed launches changed the input `{name}`"));
+            return Some((FindingKind::InputModified, format!("timed launches changed the input `{name}`")));
         }
         let spoilt = shown.spoilt;
-        (spoilt > 0).then(|| format!("timed launches wrote {spoilt} bytes around `{name}`"))
+        (spoilt > 0).then(|| (FindingKind::Canary, format!("timed launches wrote {spoilt} bytes around `{name}`")))
     })
 }
 

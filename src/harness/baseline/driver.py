@@ -28,12 +28,6 @@ os.dup2(2, 1)
 
 # Calls before samples count: the first ones compile, record graphs and fill pools of memory.
 WARMING = 8
-# The gate's share beside the time that queueing takes, and its most, in nanoseconds.
-GATE, MOST_GATE = 50_000, 100_000_000
-# How often a sample is taken again with a longer gate.
-TRIES = 4
-# Cycles of a device's clock in a nanosecond: at least as many as any device has, so that a gate is never shorter than asked.
-CYCLES = 2.2
 
 DTYPES = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
@@ -74,21 +68,17 @@ class KnownToPackage(Known):
 
 
 class OnCuda:
-    """Samples on a GPU: a gate holds the stream until everything is queued, and events lie around the call, as for kernels."""
+    """A GPU."""
 
     name = "cuda"
 
     def __init__(self):
         try:
             torch.cuda.init()
-            properties = torch.cuda.get_device_properties(0)
+            torch.cuda.get_device_properties(0)
         except (RuntimeError, AssertionError) as error:
             raise Missing("PyTorch %s finds no GPU: %s" % (torch.__version__, str(error).strip().split("\n")[0]))
-        l2 = getattr(properties, "L2_cache_size", 0) or 64 << 20
-        self.area = torch.zeros(2 * l2 // 4, dtype=torch.int32, device="cuda")
-        self.start, self.end, self.opened = (torch.cuda.Event(enable_timing=timed) for timed in (True, True, False))
-        # How long the gate is, and whether no gate is long enough, because the call itself waits for the device.
-        self.gate, self.waits = GATE, False
+        self.samples = DeviceSamples()
         self.libraries()
 
     @staticmethod
@@ -101,34 +91,6 @@ class OnCuda:
 
     def synchronize(self):
         torch.cuda.synchronize()
-
-    def sample(self, cold, restore, run):
-        """Nanoseconds of device time, and whether the device waited for the host."""
-        if not cold:
-            restore()
-            run()
-        for _ in range(1 if self.waits else TRIES):
-            self.synchronize()
-            began = time.perf_counter_ns()
-            torch.cuda._sleep(int(self.gate * CYCLES))
-            self.opened.record()
-            restore()
-            if cold:
-                # Twice the L2 cache, read and written.
-                self.area.add_(1)
-            self.start.record()
-            result = run()
-            self.end.record()
-            is_held = not self.opened.query()
-            took = time.perf_counter_ns() - began
-            self.synchronize()
-            del result
-            if is_held:
-                break
-            self.gate = min(max(2 * self.gate, 2 * took + GATE), MOST_GATE)
-        if not is_held:
-            self.gate, self.waits = GATE, True
-        return self.start.elapsed_time(self.end) * 1e6, not is_held
 
     def captured(self, restore, run):
         """A replay of the call, whose results stay where they are."""
@@ -152,44 +114,19 @@ class OnCuda:
         return replay
 
     def versions(self):
-        found = {"cuda": str(torch.version.cuda), "gpu": torch.cuda.get_device_name(0)}
-        if torch.backends.cudnn.is_available():
-            found["cudnn"] = str(torch.backends.cudnn.version())
-        cublas = self.cublas()
-        if cublas:
-            found["cublas"] = cublas
-        return found
-
-    @staticmethod
-    def cublas():
-        import ctypes
-
-        with open("/proc/self/maps") as maps:
-            paths = sorted({line.split(None, 5)[5].strip() for line in maps if "/libcublas.so" in line})
-        try:
-            library, parts = ctypes.CDLL(paths[0]), []
-            for part in range(3):
-                value = ctypes.c_int()
-                library.cublasGetProperty(part, ctypes.byref(value))
-                parts.append(str(value.value))
-            return ".".join(parts)
-        except (IndexError, OSError, AttributeError):
-            return None
+        return versions_on_cuda()
 
 
 class OnProcessor:
-    """The same without a GPU, for tests of kforge: the host's clock, no gate, no graphs."""
+    """The same without a GPU, for tests of kforge: no graphs."""
 
     name = "cpu"
 
+    def __init__(self):
+        self.samples = HostSamples()
+
     def synchronize(self):
         pass
-
-    def sample(self, cold, restore, run):
-        restore()
-        began = time.perf_counter_ns()
-        run()
-        return time.perf_counter_ns() - began, False
 
     def captured(self, restore, run):
         raise Missing("CUDA graphs need a GPU")
@@ -354,10 +291,7 @@ class Baseline:
         self.device.synchronize()
         if call["how"] == "cudagraph":
             self.run = self.device.captured(self.restore, self.run)
-        versions = {"torch": torch.__version__, "python": "%d.%d.%d" % sys.version_info[:3]}
-        if call["how"] == "compile":
-            versions["triton"] = getattr(sys.modules.get("triton"), "__version__", "none")
-        return {"prepared": {"versions": dict(versions, **self.device.versions())}}
+        return {"prepared": {"versions": dict(versions_of(call["how"]), **self.device.versions())}}
 
     def called(self):
         bound, what = self.bound, self.module if self.module is not None else self.function
@@ -390,7 +324,7 @@ class Baseline:
         return {"ran": {"converted": converted, "changed": self.tensors.changed()}}
 
     def device_times(self, count):
-        samples = [self.device.sample(call["cold"], self.restore, self.run) for _ in range(count)]
+        samples = [self.device.samples.sample(call["cold"], self.restore, self.run) for _ in range(count)]
         return {"times": {"ns": [ns for ns, _ in samples], "waited": sum(waited for _, waited in samples)}}
 
     def call_times(self, count):

@@ -26,6 +26,8 @@ pub(super) const DRIVER: &str = concat!(
     "\n\n",
     include_str!("../oracle/torch_module.py"),
     "\n\n",
+    include_str!("../candidate/samples.py"),
+    "\n\n",
     include_str!("driver.py")
 );
 

@@ -130,7 +130,7 @@ class Recorder:
         x + 1
         device.wait()
         self.end()
-        if not any(not one["copies"] for one in self.taken()):
+        if not any(not one["copies"] for one in self.taken()["launched"]):
             raise Missing("PyTorch %s records no kernels of the device here" % torch.__version__)
 
     def begin(self):
@@ -145,16 +145,39 @@ class Recorder:
         self.found = [event for event in running.kineto_results.events() if event.device_type() == torch.autograd.DeviceType.CUDA]
 
     def taken(self):
-        """Of each kernel, how often it ran and how long."""
-        of = {}
+        """Of each kernel, how often it ran and how long; and how long the device worked."""
+        of, spans = {}, []
         for event in self.found:
             name = event.name()
             copies = name.startswith(("Memcpy", "Memset"))
             one = of.setdefault(name, {"name": name, "launches": 0, "ns": 0.0, "copies": copies})
+            start = event.start_ns() if hasattr(event, "start_ns") else 1000.0 * event.start_us()
+            took = event.duration_ns() if hasattr(event, "duration_ns") else 1000.0 * event.duration_us()
+            spans.append((start, start + took))
             one["launches"] += 1
-            one["ns"] += event.duration_ns() if hasattr(event, "duration_ns") else 1000.0 * event.duration_us()
+            one["ns"] += took
         self.found = []
-        return sorted(of.values(), key=lambda one: -one["ns"])[:200]
+        return {"launched": named(of), "busy_ns": float(covered(spans))}
+
+
+def covered(spans):
+    """How much time lies in any of the spans: streams may run at once."""
+    total, reached = 0, None
+    for start, end in sorted(spans):
+        if reached is None or start > reached:
+            reached = start
+        total += max(end - reached, 0)
+        reached = max(end, reached)
+    return total
+
+
+def named(of):
+    """The kernels, the longest first. Beyond two hundred names the others are one, whose name no file can define."""
+    all = sorted(of.values(), key=lambda one: -one["ns"])
+    if len(all) <= 200:
+        return all
+    others = all[199:]
+    return all[:199] + [{"name": "(further kernels)", "launches": sum(one["launches"] for one in others), "ns": sum(one["ns"] for one in others), "copies": False}]
 
 
 class Location(ctypes.Structure):

@@ -10,6 +10,7 @@ as its answer.
 | echo | does what a timed call does besides the call itself |
 | seal | gives up what starts programs, processes and threads and what creates files |
 | record | starts what records the kernels of the device that calls launch |
+| measure | takes samples of device time of a baseline, and says the versions of what runs |
 | timed | calls it once when the process that times it hands over, and copies what it returns; only then the form of that is checked |
 
 For people who write kernels in PyTorch: the source has a module or a function with the signature of the reference. It gets the operator's tensors in their own
@@ -249,6 +250,22 @@ class Kernel:
                         self.spoil(self.original.detach(value))
         # Whatever the kernel left there is gone before the next call.
         self.device.wait()
+
+    def measure(self, train, count):
+        """Samples of device time of a baseline, which are believed as its versions are: see `samples.py`."""
+        what = self.ready(train)
+        self.device.begin()
+        samples = DeviceSamples() if call["device"] == "cuda" else HostSamples()
+        kept = {name: self.memory.tensors[name].clone() for name in self.inouts}
+
+        def restore():
+            for name, before in kept.items():
+                self.original.copy(self.memory.tensors[name], before)
+
+        with self.original.no_grad():
+            taken = [samples.sample(True, restore, lambda: what(*self.args, **self.kwargs)) for _ in range(count)]
+        self.device.wait()
+        return taken
 
     def give(self, results, outputs):
         """Copies results to where the process that times calls takes them from."""
@@ -549,8 +566,14 @@ class Served:
         recorder = self.recorder if asked["recorded"] else None
         answer = self.watched("call", lambda: self.kernel.timed(asked["number"], asked["train"], recorder))
         if recorder is not None:
-            answer["called"]["launched"] = recorder.taken()
+            answer["called"].update(recorder.taken())
         return answer
+
+    def do_measure(self, asked):
+        # What a baseline does in its own samples is not watched: whoever writes one is believed.
+        taken = self.kernel.measure(asked["train"], asked["count"])
+        versions = dict(versions_of(call["how"]), **(versions_on_cuda() if call["device"] == "cuda" else {}))
+        return {"measured": {"versions": versions, "ns": [ns for ns, _ in taken], "waited": [bool(waited) for _, waited in taken]}}
 
     def do_call(self, asked):
         return self.watched("call", lambda: self.kernel.call(asked["train"]))
@@ -617,6 +640,8 @@ class Served:
             return self.do_seal()
         if what == "timed":
             return self.do_timed(more)
+        if what == "measure" and call["how"] is not None:
+            return self.do_measure(more)
         return {"failed": {"message": "cannot do `%s`" % what}}
 
 

@@ -89,6 +89,7 @@ enum Ask {
     Seal {},
     Record {},
     Timed { number: u64, train: bool, recorded: bool },
+    Measure { train: bool, count: usize },
 }
 
 /// What the process answers: one line each.
@@ -97,6 +98,7 @@ enum Ask {
 enum Answer {
     Done {},
     Called(Said),
+    Measured(Measured),
     Missing {
         why: String,
     },
@@ -116,6 +118,28 @@ struct Said {
     printed: String,
     #[serde(default)]
     launched: Vec<Launched>,
+    #[serde(default)]
+    busy_ns: f64,
+}
+
+/// Samples of device time of a baseline, and the versions of what ran, as its process says.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Measured {
+    /// The versions, by name.
+    pub versions: BTreeMap<String, String>,
+    /// Nanoseconds of each call.
+    pub ns: Vec<f64>,
+    /// Whether the device waited for the host during each.
+    pub waited: Vec<bool>,
+}
+
+/// What the samples of a baseline gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Measurement {
+    /// All that were asked for.
+    Taken(Measured),
+    /// None, and why, in words.
+    Absent(String),
 }
 
 /// A kernel of the device that a call launched, as the process says.
@@ -144,6 +168,8 @@ pub struct Called {
     pub printed: String,
     /// The kernels of the device that it launched, if they were recorded.
     pub launched: Vec<Launched>,
+    /// How long the device worked for it, in nanoseconds, if they were recorded. What runs at the same time counts once.
+    pub busy_ns: f64,
     /// Whether its time was up. Another run may not have that.
     pub timed_out: bool,
     /// Whether the process has ended.
@@ -288,6 +314,25 @@ impl TorchProcess {
         self.called(&Ask::Timed { number, train, recorded: true }, limit)
     }
 
+    /// Takes samples of device time of a baseline. Whoever writes a baseline is believed.
+    ///
+    /// # Errors
+    /// The system fails.
+    pub fn measure(&mut self, train: bool, count: usize, limit: Duration) -> Result<Measurement, Response> {
+        Ok(match self.ask(&Ask::Measure { train, count }, limit)? {
+            Ok(Answer::Measured(measured)) if measured.ns.len() == count && measured.waited.len() == count => {
+                Measurement::Taken(measured)
+            }
+            Ok(Answer::Missing { why }) => Measurement::Absent(plain(&why)),
+            Ok(Answer::Failed { message, .. }) => Measurement::Absent(plain(&message)),
+            Ok(_) => Measurement::Absent("the baseline's process answered another question".into()),
+            Err(died) => {
+                let said = last_line(&died.stderr.text());
+                Measurement::Absent(format!("the baseline's process {}{said}", died.end))
+            }
+        })
+    }
+
     /// Ends the process and everything that it started.
     ///
     /// # Errors
@@ -310,7 +355,8 @@ impl TorchProcess {
                 let printed = said.printed.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
                 let launched = said.launched.into_iter().filter(|one| one.ns.is_finite() && one.ns >= 0.0);
                 let launched = launched.map(|one| Launched { name: plain(&one.name), ..one }).collect();
-                Ok(Called { whole, findings, lacks, printed, launched, ..Called::default() })
+                let busy_ns = if said.busy_ns.is_finite() { said.busy_ns } else { f64::MAX };
+                Ok(Called { whole, findings, lacks, printed, launched, busy_ns, ..Called::default() })
             }
             Ok(Answer::Missing { why }) => Err(Response::Unavailable { why }),
             Ok(Answer::Failed { message, log }) => {
@@ -318,7 +364,7 @@ impl TorchProcess {
                 let message = format!("the kernel's process broke: {}{}", plain(&message), last_line(&log));
                 Ok(Called { findings: vec![Finding::new(FindingKind::Protocol, message)], ..Called::default() })
             }
-            Ok(Answer::Done {}) => {
+            Ok(Answer::Done {} | Answer::Measured(_)) => {
                 let message = "the kernel's process answered another question".to_string();
                 Ok(Called { findings: vec![Finding::new(FindingKind::Protocol, message)], ..Called::default() })
             }
@@ -427,9 +473,42 @@ mod tests {
         let text = r#"{"called": {"whole": false, "findings": [{"kind": "wrong-form", "message": "m", "count": 1}], "lacks": [], "printed": ""}}"#;
         let Answer::Called(called) = heard(text) else { panic!("{text}") };
         assert_eq!(called.findings, [Finding::new(FindingKind::WrongForm, "m")]);
-        for ask in ["import", "device", "begin", "call", "echo", "seal", "record", "timed"] {
+        let text = r#"{"measured": {"versions": {"torch": "2.11.0"}, "ns": [1.5, 2.5], "waited": [false, true]}}"#;
+        let Answer::Measured(measured) = heard(text) else { panic!("{text}") };
+        assert_eq!((measured.ns, measured.waited), (vec![1.5, 2.5], vec![false, true]));
+        for ask in ["import", "device", "begin", "call", "echo", "seal", "record", "timed", "measure"] {
             assert!(start::DRIVER.contains(&format!("what == \"{ask}\"")), "{ask}");
         }
+    }
+
+    /// What a program prints after `devices.py`. None, with a message, if there is no Python.
+    fn of_devices(program: &str) -> Option<String> {
+        let pythons = ["/usr/bin/python3", "/usr/local/bin/python3"];
+        let Some(python) = pythons.iter().map(std::path::Path::new).find(|path| path.exists()) else {
+            kforge_foundation::base::testing::skipped("there is no Python");
+            return None;
+        };
+        let script = format!("{}\n{program}", include_str!("devices.py"));
+        let command = kforge_foundation::process::Command::new(python).args(["-I", "-S", "-B", "-c", &script]);
+        let finished = kforge_foundation::process::run(&command, None, &AtomicBool::new(false)).unwrap();
+        Some(format!("{}{}", finished.stdout.text(), finished.stderr.text()))
+    }
+
+    #[test]
+    fn a_device_that_runs_two_kernels_at_once_works_once() {
+        let program = "print(covered([(0, 10), (2, 5), (8, 20), (30, 31)]), covered([]), covered([(5, 6), (0, 1)]))";
+        let Some(said) = of_devices(program) else { return };
+        assert_eq!(said.trim(), "21 0 2");
+    }
+
+    #[test]
+    fn kernels_beyond_two_hundred_names_are_one_of_no_name() {
+        let program = "import json\n\
+            of = lambda n: {str(at): {'name': str(at), 'launches': 1, 'ns': 300.0 - at, 'copies': False} for at in range(n)}\n\
+            many, few = named(of(250)), named(of(200))\n\
+            print(len(few), few[-1]['name'], len(many), many[-1]['name'], many[-1]['launches'], sum(one['ns'] for one in many) == sum(300.0 - at for at in range(250)))";
+        let Some(said) = of_devices(program) else { return };
+        assert_eq!(said.trim(), "200 199 200 (further kernels) 51 True");
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(super) const DRIVER: &str = concat!(
     "\n\n",
     include_str!("devices.py"),
     "\n\n",
+    include_str!("samples.py"),
+    "\n\n",
     include_str!("driver.py")
 );
 

@@ -13,10 +13,14 @@ class Known:
         self.left_out = left_out
         self.libraries = libraries
 
+    def is_of_package(self, place):
+        return (os.path.realpath(place) + os.sep).startswith(self.package + os.sep)
+
     def lets_in(self, place):
         place = os.path.realpath(place)
-        if (place + os.sep).startswith(self.package + os.sep):
-            return True
+        if self.is_of_package(place):
+            # Only sources enter keys.
+            return place.endswith(".py") or os.path.isdir(place)
         below = [place[len(folder) :] for folder in self.folders if (place + os.sep).startswith(folder + os.sep)]
         return any(all(step not in self.left_out for step in rest.split(os.sep)) for rest in below)
 
@@ -34,6 +38,8 @@ class Known:
             places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or [])
             if places and all(self.lets_in(place) for place in places):
                 return spec
+            if spec.origin and self.is_of_package(spec.origin):
+                raise ImportError("`%s` is compiled code of this package (%s), and kforge reads only its `.py` files" % (name, os.path.basename(spec.origin)))
             raise ImportError(
                 "`%s` is neither of this package nor of %s nor of Python's own library, and kforge would not know that it changed: "
                 "put what is needed of it into a file beside the reference" % (name, self.libraries)

@@ -1,91 +1,96 @@
 //! The share of the device time of calls that a kernel in PyTorch spends in kernels of its own, and whether that is what its policy permits. Pure: what was
 //! launched is an argument. Does not know how it was recorded.
 //!
-//! A kernel is known by its name, and a name proves little. So each way of naming can only cost:
+//! A kernel is known by its name, and a name proves little:
 //!
 //! | the name | whose |
 //! |---|---|
-//! | is a function's in the kernel's own files, and is as no library names its kernels | its own |
-//! | is as a library names its kernels, and in no file of the kernel | the library's |
-//! | is neither, or is both | unknown: the share has bounds |
+//! | is that of a function which the kernel's own files define for a device, and is not as a library names its kernels | its own |
+//! | is as a library names its kernels, and no file of the kernel defines it | the library's |
+//! | is neither, or is both | unknown: the share has bounds, and whether a list of libraries is kept to is not known |
 //! | copies and fills of memory | nobody's: they are a part of the time, and no policy forbids them |
+//!
+//! So a name that is in [`LIBRARIES`] can only cost whoever defines it again. One that is not, and that a file defines without launching it, counts as its own.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use kforge_types::model::{Library, Policy};
-use kforge_types::record::kind::calls::documents::{LaunchedKernel, LaunchedKernels, base_name};
+use kforge_types::record::kind::calls::documents::{LaunchedKernel, LaunchedKernels, base_name, qualified_name};
 use kforge_types::record::params::Judgement;
 use kforge_types::record::{FindingKind, Unknown, Verdict};
 
 /// The most kernels that a text names.
 const NAMED: usize = 3;
 
-/// How libraries name their kernels: parts of names.
-const NAMES: [(Library, &[&str]); 8] = [
-    (Library::Nccl, &["ncclDev", "ncclKernel"]),
-    (Library::Cufft, &["regular_fft", "vector_fft", "multi_bluestein_fft", "cufft"]),
-    (Library::Cusparse, &["cusparse", "csrmm_", "csrmv_"]),
-    (Library::Cusolver, &["cusolver"]),
-    (
-        Library::Cudnn,
-        &[
-            "cudnn",
-            "xmma_fprop",
-            "xmma_dgrad",
-            "xmma_wgrad",
-            "implicit_convolve",
-            "implicit_gemm",
-            "winograd",
-            "nchwToNhwcKernel",
-            "nhwcToNchwKernel",
-            "fft2d_r2c",
-            "fft2d_c2r",
-        ],
-    ),
-    (
-        Library::Cublas,
-        &[
-            "cublas",
+/// How a library names its kernels, by their names with namespaces and without arguments.
+struct Names {
+    library: Library,
+    /// What names contain.
+    within: &'static [&'static str],
+    /// What names begin with, with or without their namespaces.
+    begins: &'static [&'static str],
+    /// Whole names without namespaces.
+    is: &'static [&'static str],
+}
+
+/// How libraries name their kernels.
+const LIBRARIES: [Names; 8] = [
+    Names { library: Library::Nccl, within: &[], begins: &["ncclDev", "ncclKernel"], is: &[] },
+    Names {
+        library: Library::Cufft,
+        within: &["cufft"],
+        begins: &["regular_fft", "vector_fft", "multi_bluestein_fft"],
+        is: &[],
+    },
+    Names { library: Library::Cusparse, within: &["cusparse"], begins: &["csrmm_", "csrmv_"], is: &[] },
+    Names { library: Library::Cusolver, within: &["cusolver"], begins: &[], is: &[] },
+    Names {
+        library: Library::Cudnn,
+        within: &["cudnn", "xmma_fprop", "xmma_dgrad", "xmma_wgrad"],
+        begins: &["implicit_convolve", "implicit_gemm", "winograd", "fft2d_r2c", "fft2d_c2r"],
+        is: &["nchwToNhwcKernel", "nhwcToNchwKernel"],
+    },
+    Names {
+        library: Library::Cublas,
+        within: &["cublas", "xmma_gemm", "gemvx::"],
+        begins: &[
             "nvjet_",
-            "xmma_gemm",
             "splitKreduce",
             "gemvNSP",
             "gemv2T",
             "gemv2N",
-            "gemvx::",
-            "gemmk1_kernel",
             "gemmSN_",
-            "dot_kernel",
-            "reduce_1Block_kernel",
             "magma_",
             "volta_",
             "turing_",
             "ampere_",
-            "cutlass_70_",
-            "cutlass_75_",
-            "cutlass_80_",
-            "cutlass_90_",
         ],
-    ),
-    (
-        Library::Torch,
-        &[
-            "at::native",
-            "at::cuda",
+        is: &["gemmk1_kernel", "dot_kernel", "reduce_1Block_kernel"],
+    },
+    Names {
+        library: Library::Torch,
+        within: &[],
+        begins: &[
+            "at::",
             "at_cuda_detail",
             "c10::",
-            "at::",
+            "caffe2::",
             "torch::",
             "pytorch_flash",
             "PyTorchMemEffAttention",
             "fmha_cutlass",
+            "CudaCodeGen::",
+            "nvfuser",
         ],
-    ),
-    (
-        Library::Inductor,
-        &[
+        // Outside of its namespaces.
+        is: &["softmax_warp_forward", "softmax_warp_backward", "elementwise_kernel_with_index"],
+    },
+    Names {
+        library: Library::Inductor,
+        within: &[],
+        begins: &[
             "triton_poi_",
             "triton_red_",
             "triton_per_",
@@ -96,8 +101,28 @@ const NAMES: [(Library, &[&str]); 8] = [
             "triton_bmm",
             "triton_flex_",
         ],
-    ),
+        is: &[],
+    },
 ];
+
+/// Template arguments of `cutlass::Kernel` that are kernels of cuBLAS.
+const CUBLAS_IN_CUTLASS: [&str; 4] = ["<cutlass_70_", "<cutlass_75_", "<cutlass_80_", "<cutlass_90_"];
+
+/// The library that names its kernels so.
+fn library(name: &str) -> Option<Library> {
+    let (qualified, base) = (qualified_name(name), base_name(name));
+    if ["cutlass::", "cutlass_"].iter().any(|part| qualified.starts_with(part))
+        && (CUBLAS_IN_CUTLASS.iter().any(|part| name.contains(part) || qualified.starts_with(&part[1..])))
+    {
+        return Some(Library::Cublas);
+    }
+    let is_of = |names: &&Names| {
+        names.within.iter().any(|part| qualified.contains(part))
+            || names.begins.iter().any(|part| qualified.starts_with(part) || base.starts_with(part))
+            || names.is.contains(&base.as_str())
+    };
+    LIBRARIES.iter().find(is_of).map(|names| names.library)
+}
 
 /// Whose a kernel of a device is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -183,9 +208,8 @@ pub fn whose(kernel: &LaunchedKernel) -> Whose {
     if kernel.copies {
         return Whose::Memory;
     }
-    let by = NAMES.iter().find(|(_, parts)| parts.iter().any(|part| kernel.name.contains(part)));
-    match (by, kernel.declared) {
-        (Some((library, _)), false) => Whose::Library(*library),
+    match (library(&kernel.name), kernel.declared) {
+        (Some(library), false) => Whose::Library(library),
         (None, true) => Whose::Own,
         (Some(_), true) | (None, false) => Whose::Unknown,
     }
@@ -199,8 +223,9 @@ pub fn own_share(launched: &LaunchedKernels) -> Option<OwnShare> {
     }
     let mut shares: BTreeMap<(String, Whose), f64> = BTreeMap::new();
     for kernel in &launched.kernels {
-        let name = if kernel.copies { kernel.name.as_str() } else { base_name(&kernel.name) };
-        *shares.entry((name.to_string(), whose(kernel))).or_default() += kernel.ns / total;
+        let base = Some(base_name(&kernel.name)).filter(|base| !kernel.copies && !base.is_empty());
+        let name = base.unwrap_or_else(|| kernel.name.clone());
+        *shares.entry((name, whose(kernel))).or_default() += kernel.ns / total;
     }
     let of = |which: Whose| {
         shares
@@ -229,10 +254,12 @@ pub fn under(policy: &Policy, launched: Option<&LaunchedKernels>, mut judgement:
         return judgement;
     };
     let forbidden = |kernel: &&SharedTime| matches!(kernel.whose, Whose::Library(library) if !policy.allows(library));
-    let of_forbidden: Vec<SharedTime> = share.kernels.iter().filter(forbidden).cloned().collect();
+    let only = |which: &dyn Fn(&&SharedTime) -> bool| -> Option<String> {
+        let kernels: Vec<SharedTime> = share.kernels.iter().filter(which).cloned().collect();
+        (!kernels.is_empty()).then(|| OwnShare { kernels, ..share.clone() }.named(true))
+    };
     let least = percent(policy.own_share);
-    let found = if !of_forbidden.is_empty() {
-        let named = OwnShare { kernels: of_forbidden, ..share.clone() }.named(true);
+    let found = if let Some(named) = only(&forbidden) {
         Some(format!("its policy does not allow kernels that its calls launch: {named} of the device time"))
     } else if share.at_most < policy.own_share {
         Some(format!(
@@ -254,6 +281,11 @@ pub fn under(policy: &Policy, launched: Option<&LaunchedKernels>, mut judgement:
             share.said(),
             share.named(true)
         ));
+    } else if policy.libraries.is_some()
+        && let Some(named) = only(&|kernel| kernel.whose == Whose::Unknown)
+    {
+        judgement.verdict =
+            missing(format!("kernels that its calls launch may be of a library that it does not list: {named}"));
     }
     judgement
 }
@@ -292,12 +324,40 @@ mod tests {
             ("triton_poi_fused_add_relu_0", false, Whose::Library(Library::Inductor)),
             ("Memcpy DtoD (Device -> Device)", false, Whose::Memory),
             ("add_one", true, Whose::Own),
+            (
+                "void (anonymous namespace)::softmax_warp_forward<float, float, float, 5, false, false>(float*)",
+                false,
+                Whose::Library(Library::Torch),
+            ),
+            (
+                "void (anonymous namespace)::softmax_warp_backward<float, float, float, 5, false, false>(float*)",
+                true,
+                Whose::Unknown,
+            ),
+            (
+                "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, float>(float)",
+                false,
+                Whose::Library(Library::Cublas),
+            ),
+            (
+                "void dot_kernel<float, 128, 0, cublasDotParams<cublasGemvTensor<float const>>>(cublasDotParams)",
+                false,
+                Whose::Library(Library::Cublas),
+            ),
+            // Names of an extension whose arguments are PyTorch's, or that contain a library's.
+            ("void fused<c10::Half>(c10::Half const*, at::GenericPackedTensorAccessor<float, 2ul>)", true, Whose::Own),
+            ("mat::k(float*)", true, Whose::Own),
+            ("my_dot_kernel(float*)", true, Whose::Own),
         ] {
             assert_eq!(whose(&kernel(name, 1.0, declared)), expected, "{name} {declared}");
         }
-        assert_eq!(base_name(OWN), "fused");
-        assert_eq!(base_name(EAGER), "vectorized_elementwise_kernel");
-        assert_eq!((base_name("add_one"), base_name("a::b(int)")), ("add_one", "b"));
+    }
+
+    #[test]
+    fn kernels_beyond_those_with_a_name_are_of_unknown_origin_and_keep_what_they_are_called() {
+        let further = own_share(&launched(&[("f", 60.0, true), ("(further kernels)", 40.0, false)])).unwrap();
+        assert_eq!((further.at_least, further.at_most), (0.6, 1.0));
+        assert_eq!(further.named(true), "`(further kernels)` (of unknown origin) 40.0 %");
     }
 
     #[test]
@@ -339,6 +399,20 @@ mod tests {
             "its policy does not allow kernels that its calls launch: `nvjet_x` (cublas) 1.0 % of the device time"
         );
         assert_eq!(of(Some(&[Library::Cublas])), Verdict::Pass);
+    }
+
+    #[test]
+    fn a_kernel_that_may_be_of_a_library_leaves_a_list_of_libraries_open_whatever_its_share() {
+        for name in ["gemv2T_kernel_val", "f_of_nobody"] {
+            let of =
+                |libraries| judged(libraries, &[("f", 70.0, true), (name, 30.0, name.starts_with("gemv"))]).verdict;
+            assert_eq!(of(None), Verdict::Pass, "{name}");
+            let Verdict::Unknown(Unknown::Missing(why)) = of(Some(&[])) else { panic!("{name}: {:?}", of(Some(&[]))) };
+            assert!(why.ends_with(&format!("does not list: `{name}` (of unknown origin) 30.0 %")), "{why}");
+        }
+        // Where no file defines it, its name says whose it is.
+        let of = |libraries| judged(libraries, &[("f", 70.0, true), ("gemv2T_kernel_val", 30.0, false)]).verdict;
+        assert!(matches!(of(Some(&[])), Verdict::Fail(_)), "{:?}", of(Some(&[])));
     }
 
     #[test]

@@ -256,9 +256,12 @@ fn baselines(ready: &Ready<'_>, known: &ReadyResult, selected: &Selected) -> Vec
         let (shape, baseline, variant) = (labels.shape.clone()?, labels.baseline.clone()?, labels.variant.clone()?);
         Some(BaselineReport::new(shape, baseline, variant, rating))
     };
-    let of = |confirms| known.steps.iter().filter_map(move |step| rated(step, confirms));
-    let mut all: Vec<BaselineReport> = of(false).collect();
-    for second in of(true) {
+    let of = |confirms| known.steps.iter().filter_map(move |step| Some((&step.0.labels, rated(step, confirms)?)));
+    let mut all: Vec<BaselineReport> = of(false).map(|(_, first)| first).collect();
+    for (labels, mut second) in of(true) {
+        let timed = known.steps.iter().find(|(node, _)| node.kind == StepKind::Baseline && node.labels == *labels);
+        let evidence = timed.and_then(|(_, done)| done.as_ref()?.evidence.as_ref());
+        second.second_standing = evidence.map(|evidence| evidence.standing);
         all.iter_mut().for_each(|first| first.hear(&second));
     }
     all

@@ -467,6 +467,23 @@ impl<'a, 'p> Steps<'a, 'p> {
         }
     }
 
+    /// Why another judgement fails what this one judges, wherever that was seen: where it is confirmed, or beside a baseline.
+    fn refuted(&self, judge: &str) -> Option<String> {
+        let of = &self.nodes.get(judge)?.labels;
+        let is_other = |(node, _): &&(Node, Option<Done>)| {
+            let Labels { package, kernel, target, variant, shape, types, round, method, .. } = &node.labels;
+            let same = (package, kernel, target, variant) == (&of.package, &of.kernel, &of.target, &of.variant)
+                && (shape, types, round, method) == (&of.shape, &of.types, &of.round, &of.method);
+            same && node.kind == StepKind::Judge && node.labels.confirms && !node.advisory
+        };
+        self.known.result.steps.iter().filter(is_other).find_map(|(node, _)| {
+            match self.output::<Judgement>(&node.id, "judgement")?.verdict {
+                Verdict::Fail(why) => Some(why),
+                Verdict::Pass | Verdict::Unknown(_) => None,
+            }
+        })
+    }
+
     /// A champion at a shape: its verdicts and its time, with the step that compiled it and the device.
     fn shape(
         &mut self,
@@ -490,6 +507,9 @@ impl<'a, 'p> Steps<'a, 'p> {
             Verdict::Pass | Verdict::Unknown(Unknown::Indecisive(_)) => {}
             Verdict::Fail(why) => return wrong(why),
             Verdict::Unknown(why) => return not(format!(": {why}")),
+        }
+        if let Some(why) = self.refuted(judge) {
+            return wrong(&why);
         }
         let verify = self.nodes.get(judge).and_then(|node| Self::from(node, "observation"));
         let Some((verify, compile)) = verify.and_then(|id| {

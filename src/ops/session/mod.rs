@@ -11,6 +11,7 @@ pub mod evidence_policy;
 mod entries;
 pub(crate) mod fresh_home;
 mod generated;
+pub(crate) mod lacking_pythons;
 pub(crate) mod git;
 pub(crate) mod package_files;
 pub(crate) mod libraries;

@@ -40,7 +40,7 @@ impl<'a> Places<'a> {
         for node in nodes {
             let sides: &[(&str, &str)] = match node.kind {
                 StepKind::Pairs => &[("binary:a", "called-a"), ("binary:b", "called-b")],
-                StepKind::Baseline => &[("binary", "called")],
+                StepKind::Baseline => &[("binary", "called"), ("binary", "launched")],
                 _ => &[],
             };
             for (input, output) in sides {

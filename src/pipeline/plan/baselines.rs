@@ -3,7 +3,8 @@
 //!
 //! The champion is part of the question: a ratio of two times that were not taken in turn would hold the state of the device. So another champion is timed
 //! beside the baselines again, and an edit of a baseline measures only that baseline. Steps of baselines decide nothing: they are advisory, and come after
-//! everything that decides.
+//! everything that decides. One thing counts all the same: a champion that is found wrong beside a baseline is a wrong kernel, whichever step saw it. Then a
+//! judgement is added that fails it; where nothing is found of the champion, no step says so.
 //!
 //! A ratio above a baseline's `confirm_above` is measured again on a second device of the class. Where there is none, that measurement is unavailable and the
 //! speed-up stands as unconfirmed; evidence of such a measurement answers it.
@@ -31,13 +32,16 @@ use kforge_types::record::params::Champion;
 use kforge_types::record::{StepKind, Unknown};
 
 /// Version of the protocol of baselines. Raise it when the way in which a baseline is called, compared or timed changes.
-pub const BASELINE_PROTOCOL: u32 = 1;
+pub const BASELINE_PROTOCOL: u32 = 2;
 
 /// The time limit of a baseline's step in seconds: `torch.compile` may try many kernels.
 const TIME_LIMIT_S: u64 = 1800;
 
 /// The part of the ids of steps of baselines.
 const AGAINST: &str = "against";
+
+/// The output of a baseline's step with what it found of the champion's launches.
+const LAUNCHED: &str = "launched";
 
 /// The part of the ids of steps that measure on a second device.
 const SECOND: &str = "second";
@@ -54,6 +58,8 @@ pub struct RatedBaseline {
     build: PlannedVariant,
     case: Case,
     baseline: Baseline,
+    /// The step that timed it.
+    timed: String,
 }
 
 /// Which measurement of a baseline is planned.
@@ -135,6 +141,11 @@ impl Planner<'_> {
             champion,
             protocol: if is_called(scope) { CALLS_PROTOCOL } else { BASELINE_PROTOCOL },
             confirms: matches!(measurement, Measurement::Second { .. }),
+            apart_from: match measurement {
+                Measurement::First => None,
+                // Another first measurement needs another second device.
+                Measurement::Second { first, .. } => Some(first.device.clone()),
+            },
         };
         let mut parts = self.parts(scope, build);
         parts.extend([shape.as_str(), AGAINST, &baseline.name]);
@@ -185,13 +196,17 @@ impl Planner<'_> {
             .round(scope.round);
         let node = node.done();
         let id = self.add(node);
-        let rate = if is_called(scope) { rate.optional("champion", &id, "called") } else { rate };
+        let rate = match is_called(scope) {
+            true => rate.optional("champion", &id, "called"),
+            false => rate.optional("launched", &id, LAUNCHED),
+        };
         let rate =
             rate.output("observation", &id, "observation").optional("calibration", &calibration, &case.indecision());
-        if let Measurement::Second { rate: first, .. } = measurement {
-            self.add(rate.output("first", first, "rating").done());
-            return Ok(());
-        }
+        let rate = match measurement {
+            Measurement::First => rate,
+            Measurement::Second { rate: first, .. } => rate.output("first", first, "rating"),
+        };
+        let timed = id;
         let id = self.add(rate.expands().done());
         let rated = RatedBaseline {
             package: scope.package,
@@ -203,28 +218,56 @@ impl Planner<'_> {
             build: build.clone(),
             case: case.clone(),
             baseline: baseline.clone(),
+            timed,
         };
         self.rated.insert(id, Arc::new(rated));
         Ok(())
     }
 
-    /// Plans the measurement on a second device of a ratio that needs it. A measurement that does not name its device can be confirmed by none.
-    pub(super) fn confirm_baseline(
+    /// Plans what follows from a rating: the measurement on a second device of a ratio that needs it, and the judgement of a champion that is wrong beside the
+    /// baseline. A measurement that does not name its device can be confirmed by none.
+    pub(super) fn after_rating(
         &mut self,
         rate: &str,
         rated: &RatedBaseline,
         rating: &Rating,
     ) -> Result<(), Diagnostic> {
-        if !rating.is_unusual || rating.device.is_empty() {
+        let confirms = rating.is_unusual && !rating.device.is_empty();
+        if !confirms && rating.champion_wrong.is_none() {
             return Ok(());
         }
         let Some(found) = self.find(rated.package, &rated.kernel, &rated.target) else { return Ok(()) };
         let scope = found.scope(&rated.choice, rated.round).of(&rated.build);
         self.later = rated.later;
+        if rating.champion_wrong.is_some() {
+            self.wrong_beside(scope, rated);
+        }
         let second = Measurement::Second { first: rating, rate };
-        let planned = self.baseline(scope, &rated.build, &rated.case, &rated.baseline, &second);
+        let planned = match confirms {
+            true => self.baseline(scope, &rated.build, &rated.case, &rated.baseline, &second),
+            false => Ok(()),
+        };
         self.later = 0;
         planned
+    }
+
+    /// Plans the judgement of a champion that is wrong beside a baseline.
+    fn wrong_beside(&mut self, scope: Scope<'_>, rated: &RatedBaseline) {
+        let case = &rated.case;
+        let mut labels = self.labels(scope, &rated.build, Some(&scope.operator.shapes[case.at].name));
+        (labels.confirms, labels.baseline) = (true, Some(rated.baseline.name.clone()));
+        let (input, output) = if is_called(scope) { ("called", "called") } else { ("observation", LAUNCHED) };
+        let of = rated.timed.rsplit_once('/').map_or(rated.timed.as_str(), |(of, _)| of);
+        let calibration = self.calibration_id(scope.package, scope.operator, scope.choice);
+        let node = NodeBuilder::new(StepKind::Judge, &[of, output], labels, &self.judging((scope, case), false))
+            .phase(ABLATION)
+            // After ratings, also of a second device.
+            .wave(2)
+            .round(scope.round)
+            .optional("calibration", &calibration, &case.indecision())
+            .optional(input, &rated.timed, output)
+            .binding();
+        self.add(node.done());
     }
 
     /// The devices that a target means without the one of that name, the product, and why there is none, if so.

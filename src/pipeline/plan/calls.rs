@@ -19,7 +19,7 @@ use kforge_types::record::params::{JudgeParams, PairsParams};
 use kforge_types::record::{Form, StepKind};
 
 /// Version of the protocol of timed calls. Raise it when what a call time is, how it is taken, or what is compared changes.
-pub const CALLS_PROTOCOL: u32 = 1;
+pub const CALLS_PROTOCOL: u32 = 2;
 
 /// The time limit of a step in seconds: a kernel may compile something before its first call, and expected values may take long.
 pub(super) const TIME_LIMIT_S: u64 = 1800;
@@ -114,15 +114,7 @@ impl Planner<'_> {
         (step, output): (&str, &str),
     ) -> String {
         // Kernels are recorded in no other step than that which times a variant by itself.
-        let confirms = output == "observation";
-        let policy = scope.kernel.torch.as_ref().filter(|_| confirms).and_then(|of| of.policy.clone());
-        let judged = JudgeParams {
-            tolerance: case.tolerance.clone(),
-            absent: self.absence(scope, case),
-            confirms,
-            policy,
-            known_inputs: case.problem.stored().map(|(tensor, ..)| tensor.name.clone()).collect(),
-        };
+        let judged = self.judging((scope, case), output == "observation");
         let calibration = self.calibration_id(scope.package, scope.operator, scope.choice);
         let of = step.rsplit_once('/').map_or(step, |(of, _)| of);
         let judge = NodeBuilder::new(StepKind::Judge, &[of, part], labels, &judged)
@@ -131,6 +123,17 @@ impl Planner<'_> {
             .optional("calibration", &calibration, &case.indecision())
             .binding();
         self.add(judge.optional("called", step, output).done())
+    }
+
+    /// What the judgement of a variant at a shape reads beside what was observed while it was timed.
+    pub(super) fn judging(&self, (scope, case): (Scope<'_>, &Case), confirms: bool) -> JudgeParams {
+        JudgeParams {
+            tolerance: case.tolerance.clone(),
+            absent: self.absence(scope, case),
+            confirms,
+            policy: scope.kernel.torch.as_ref().filter(|_| confirms).and_then(|of| of.policy.clone()),
+            known_inputs: case.problem.stored().map(|(tensor, ..)| tensor.name.clone()).collect(),
+        }
     }
 
     /// The judgements of the calls of two variants in a pairs step, as those who compare `x` with `y` name them: of `x`, and of `y`.

@@ -268,7 +268,7 @@ impl Expand for Expander<'_> {
         } else if let Some(rated) = planner.rated.get(&node.id).cloned() {
             let bytes = read("rating").ok_or(ExpandError::NotStored("the rating"))?;
             let rating: Rating = serde_json::from_slice(&bytes)?;
-            planner.confirm_baseline(&node.id, &rated, &rating)?;
+            planner.after_rating(&node.id, &rated, &rating)?;
         } else if let Some(waiting) = planner.waiting.get(&node.id).cloned() {
             let bytes = read("decision").ok_or(ExpandError::NotStored("the decision"))?;
             let decision: Decision = serde_json::from_slice(&bytes)?;

@@ -96,6 +96,15 @@ fn number<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
     }
 }
 
+/// What is open of a speed-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpeedUpDoubt {
+    /// It stands as unconfirmed, and why.
+    Unconfirmed(String),
+    /// A second device confirms it, as somebody says whom the build does not trust.
+    Claimed,
+}
+
 /// What is known of a solution at a workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
@@ -111,6 +120,8 @@ pub struct Known<'a> {
     pub time_ns: Option<f64>,
     /// The reference's median device time, and its ratio to the solution's.
     pub reference: Option<(f64, f64)>,
+    /// What is open of the speed-up over the reference.
+    pub doubt: Option<&'a SpeedUpDoubt>,
     /// Where and when; none if no device was asked.
     pub seen: Option<&'a EvidenceSeen>,
     /// Whether the statuses are those of SOL-ExecBench.
@@ -149,7 +160,16 @@ pub fn evaluation(known: &Known<'_>) -> Result<Evaluation, LeftOut> {
     let seen = known.seen.filter(|_| !known.observation.is_some_and(|o| o.emulated)).ok_or(LeftOut::Emulated)?;
     let (status, log) = match known.verdict {
         Verdict::Fail(why) => failed(known, why),
-        _ => (Status::Passed, String::new()),
+        // The form has no other place for it.
+        _ => match known.reference.zip(known.doubt) {
+            Some(((_, ratio), SpeedUpDoubt::Unconfirmed(why))) => {
+                (Status::Passed, format!("unconfirmed: the speed-up of {ratio:.3}: {why}"))
+            }
+            Some(((_, ratio), SpeedUpDoubt::Claimed)) => {
+                (Status::Passed, format!("confirmed by a claim only: the speed-up of {ratio:.3}"))
+            }
+            None => (Status::Passed, String::new()),
+        },
     };
     let correctness = matches!(status, Status::Passed | Status::IncorrectNumerical)
         .then(|| correctness(known.observation.into_iter().flat_map(|o| &o.trials).flat_map(|t| &t.outputs)));

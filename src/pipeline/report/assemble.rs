@@ -547,6 +547,7 @@ fn second_device(report: &mut TargetReport, reader: &Reader<'_>, step: &StepView
         (first.shape.as_str(), first.baseline.as_str(), first.variant.as_str()) == (shape, baseline, variant)
     };
     let Some(first) = report.baselines.iter_mut().find(is_its) else { return };
+    first.second_standing = step.evidence.map(|evidence| evidence.standing).or(first.second_standing);
     match (step.kind, step.outcome) {
         (StepKind::Baseline, Outcome::Unavailable(why) | Outcome::Failed(why)) => {
             let why = (reader.places)(step.id, why);

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::duration;
 use kforge_numerics::measure::second_device::UNNAMED;
-use kforge_types::record::Verdict;
 use kforge_types::record::kind::baseline::documents::{Confirmation, Rating};
+use kforge_types::record::{Standing, Verdict};
 
 const DIM: Style = Style::new().dimmed();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -30,6 +30,9 @@ pub struct BaselineReport {
     /// What a second device says of the ratio; none for a ratio that needs no confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<Confirmation>,
+    /// How far the build trusts the observation of the second device; none without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_standing: Option<Standing>,
 }
 
 impl BaselineReport {
@@ -38,7 +41,7 @@ impl BaselineReport {
         let unnamed = rating.device.is_empty();
         let why = if unnamed { UNNAMED.to_string() } else { "no second device has measured it".into() };
         let confirmation = rating.is_unusual.then_some(Confirmation::Unconfirmed { why, ratio: None });
-        BaselineReport { shape, baseline, variant, rating, confirmation }
+        BaselineReport { shape, baseline, variant, rating, confirmation, second_standing: None }
     }
 
     /// Takes over what the measurement of a second device says, if it is of the same baseline, champion and shape.
@@ -47,6 +50,7 @@ impl BaselineReport {
             && let Some(confirmation) = &second.rating.confirmation
         {
             self.confirmation = Some(confirmation.clone());
+            self.second_standing = second.second_standing;
         }
     }
 
@@ -77,12 +81,20 @@ impl BaselineReport {
                 let disputed = if ratio.disputed { "; the two orders disagree" } else { "" };
                 let of = if self.rating.of_calls { ", of calls" } else { "" };
                 let second = match &self.confirmation {
-                    Some(Confirmation::Confirmed { ratio }) => format!("; {:.3} on a second device", ratio.median),
+                    Some(Confirmation::Confirmed { ratio }) => {
+                        // A confirmation counts for no more than what it rests on.
+                        let claimed =
+                            if self.second_standing == Some(Standing::Claimed) { ", only claimed" } else { "" };
+                        format!("; {:.3} on a second device{claimed}", ratio.median)
+                    }
                     _ => String::new(),
                 };
                 format!("{:.3} ({:.3} to {:.3}{disputed}{of}{second})", ratio.median, ratio.low, ratio.high)
             }
-            (_, None) => "unknown: too few pairs".into(),
+            (_, None) => match &self.rating.champion_wrong {
+                Some(why) => format!("unknown: the champion is wrong beside it: {why}"),
+                None => "unknown: too few pairs".into(),
+            },
         }
     }
 
@@ -169,6 +181,7 @@ mod tests {
             device: "a".into(),
             is_unusual: false,
             confirmation: None,
+            champion_wrong: None,
         };
         BaselineReport::new("big".into(), "eager".into(), "A=1".into(), rating)
     }
@@ -200,6 +213,9 @@ mod tests {
         let waits = told(waits);
         assert!(waits.contains("includes time of the host") && waits.contains("gives `y` as int64"), "{waits}");
         assert!(told(rated(Verdict::Pass, None)).contains("too few pairs"));
+        let mut beside = rated(Verdict::Pass, None);
+        beside.rating.champion_wrong = Some("`y` differs".into());
+        assert!(told(beside).contains("unknown: the champion is wrong beside it: `y` differs"));
     }
 
     #[test]
@@ -212,7 +228,11 @@ mod tests {
         let ratio = Ratio { median: 5.1, low: 5.0, high: 5.2, disputed: false };
         alone.confirmation = Some(Confirmation::Confirmed { ratio });
         assert_eq!(alone.unconfirmed(), None);
-        let said = told(alone);
+        let said = told(alone.clone());
         assert!(said.contains("5.000 (4.990 to 5.010; 5.100 on a second device)"), "{said}");
+        alone.second_standing = Some(Standing::Signed);
+        assert_eq!(told(alone.clone()), said);
+        alone.second_standing = Some(Standing::Claimed);
+        assert!(told(alone).contains("5.100 on a second device, only claimed)"));
     }
 }

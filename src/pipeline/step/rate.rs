@@ -4,12 +4,13 @@ use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
 use kforge_numerics::measure::judge::judge;
 use kforge_numerics::measure::orders::Comparison;
+use kforge_numerics::measure::sampling::BENCH;
 use kforge_numerics::measure::second_device::confirmation;
 use kforge_numerics::measure::stats::median;
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, Confirmation, RateParams, Rating, Ratio};
 use kforge_types::record::kind::calls::documents::CallsObserved;
 use kforge_types::record::params::Indecision;
-use kforge_types::record::{Unknown, Verdict};
+use kforge_types::record::{Unknown, Verdict, VerifyObservation};
 
 use super::io;
 use super::judge::decided;
@@ -20,18 +21,31 @@ pub const WRONG: &str = "baseline.wrong";
 /// The orders of a comparison disagree if their answers differ at this margin, which is that of the selection (docs/design.md, section 4.7).
 const MARGIN: f64 = 0.01;
 
+/// The samples of device time that give a time where the champion is wrong beside the baseline, as many as for a time of a kernel.
+const LEAST_SAMPLES: usize = BENCH.least;
+
 /// Runs the step.
 pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: RateParams = io::params(job)?;
-    let mut rating = rating(&params, io::required(job, "observation")?, io::document(job, "calibration")?);
+    let seen: BaselineObserved = io::required(job, "observation")?;
+    let samples = seen.device_ns.len();
+    let mut rating = rating(&params, seen, io::document(job, "calibration")?);
     let champion: Option<CallsObserved> = io::document(job, "champion")?;
-    beside(&mut rating, champion.as_ref(), &params);
+    let launched: Option<VerifyObservation> = io::document(job, "launched")?;
+    beside(&mut rating, (champion.as_ref(), launched.as_ref()), &params, samples);
     rating.is_unusual = params.confirm_above.zip(rating.ratio).is_some_and(|(above, ratio)| exceeds(ratio, above));
     if let Some(first) = io::document::<Rating>(job, "first")? {
-        rating.confirmation = Some(confirmation(&first, &rating));
+        rating.confirmation = Some(match &rating.champion_wrong {
+            Some(why) => {
+                let why = format!("on a second device the champion is wrong: {why}");
+                Confirmation::Unconfirmed { why, ratio: None }
+            }
+            None => confirmation(&first, &rating),
+        });
     }
     let summary = match (&rating.verdict, rating.ratio) {
         (Verdict::Fail(why), _) => format!("wrong: {why}"),
+        _ if rating.champion_wrong.is_some() => "the champion is wrong beside it".into(),
         _ if rating.confirmation.is_some() => confirmed(&rating),
         (_, Some(ratio)) if rating.of_calls => format!("{:.3} times the champion's call time", ratio.median),
         (_, Some(ratio)) => format!("{:.3} times the champion's device time", ratio.median),
@@ -61,20 +75,27 @@ fn confirmed(rating: &Rating) -> String {
     }
 }
 
-/// Takes away what calls of the champion beside the baseline show to be of a wrong one.
-fn beside(rating: &mut Rating, champion: Option<&CallsObserved>, params: &RateParams) {
-    let Some(called) = champion else { return };
-    let wrong = match judge(&called.compared, &params.tolerance).verdict {
-        Verdict::Fail(why) => format!("the champion is wrong beside it: {why}"),
-        _ => match &called.untimed {
-            Some(why) => format!("calls were not timed: {why}"),
-            None => return,
-        },
-    };
-    (rating.ratio, rating.champion_ns) = (None, None);
-    if !matches!(rating.verdict, Verdict::Fail(_)) {
-        rating.verdict = Verdict::Unknown(Unknown::Missing(wrong));
+/// Takes away what is no ratio because the champion is wrong beside the baseline, or because its calls were not timed, and says so. `samples` of device time
+/// were taken.
+fn beside(
+    rating: &mut Rating,
+    (called, launched): (Option<&CallsObserved>, Option<&VerifyObservation>),
+    params: &RateParams,
+    samples: usize,
+) {
+    let seen = called.map(|called| &called.compared).or(launched);
+    let untimed = called.and_then(|called| called.untimed.as_ref());
+    match (seen.map(|seen| judge(seen, &params.tolerance).verdict), untimed) {
+        (Some(Verdict::Fail(why)), _) => rating.champion_wrong = Some(why),
+        (_, Some(why)) if !matches!(rating.verdict, Verdict::Fail(_)) => {
+            rating.verdict = Verdict::Unknown(Unknown::Missing(format!("calls were not timed: {why}")));
+        }
+        (_, Some(_)) => {}
+        (_, None) => return,
     }
+    (rating.ratio, rating.champion_ns) = (None, None);
+    // Samples end where the champion is found wrong, which can be after a few.
+    rating.device_ns = rating.device_ns.filter(|_| samples >= LEAST_SAMPLES);
 }
 
 fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indecision>) -> Rating {
@@ -107,6 +128,7 @@ fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indec
         device: seen.device,
         is_unusual: false,
         confirmation: None,
+        champion_wrong: None,
     }
 }
 
@@ -114,7 +136,7 @@ fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indec
 mod tests {
     use super::*;
     use kforge_types::record::timing::{PairsObserved, Side};
-    use kforge_types::record::{Finding, FindingKind, TrialObserved, VerifyObservation};
+    use kforge_types::record::{Finding, FindingKind, TrialObserved};
 
     fn seen(ratio: f64) -> BaselineObserved {
         let first = (0..8).map(|block| if block % 2 == 0 { Side::A } else { Side::B }).collect();
@@ -167,16 +189,33 @@ mod tests {
         let params = RateParams { tolerance: [].into(), absent: None, confirm_above: None };
         let mut right = rated(BaselineObserved { of_calls: true, ..seen(1.5) });
         let calls = CallsObserved::begun(seen(1.5).compared);
-        beside(&mut right, Some(&calls), &params);
+        beside(&mut right, (Some(&calls), None), &params, 10);
         assert!(right.ratio.is_some() && right.of_calls);
         let mut called = calls.clone();
         called.compared.findings.push(Finding::new(FindingKind::InputModified, "the input `x` was changed"));
         let mut wrong = right.clone();
-        beside(&mut wrong, Some(&called), &params);
-        let why = "the champion is wrong beside it: the input `x` was changed";
-        assert_eq!((wrong.ratio, wrong.verdict), (None, Verdict::Unknown(Unknown::Missing(why.into()))));
-        beside(&mut right, Some(&CallsObserved { untimed: Some("no memory".into()), ..calls }), &params);
-        assert_eq!(right.ratio, None);
+        beside(&mut wrong, (Some(&called), None), &params, 10);
+        assert_eq!((wrong.ratio, wrong.verdict), (None, Verdict::Pass), "the verdict is the baseline's own");
+        assert_eq!(wrong.champion_wrong.as_deref(), Some("the input `x` was changed"));
+        let untimed = CallsObserved { untimed: Some("no memory".into()), ..calls };
+        beside(&mut right, (Some(&untimed), None), &params, 10);
+        assert_eq!((right.ratio, right.champion_wrong), (None, None));
+    }
+
+    #[test]
+    fn beside_a_champion_whose_timed_launches_are_wrong_there_is_no_ratio() {
+        let params = RateParams { tolerance: [].into(), absent: None, confirm_above: None };
+        let mut found = rated(seen(1.5));
+        let mut launched = VerifyObservation::begun(false, 0, "device".into());
+        beside(&mut found, (None, None), &params, 10);
+        assert!(found.ratio.is_some() && found.champion_wrong.is_none());
+        launched.findings.push(Finding::new(FindingKind::KeepsState, "`y` differs"));
+        let mut long = found.clone();
+        beside(&mut long, (None, Some(&launched)), &params, LEAST_SAMPLES);
+        assert_eq!((long.ratio, long.champion_ns, long.device_ns), (None, None, Some(3000.0)));
+        beside(&mut found, (None, Some(&launched)), &params, LEAST_SAMPLES - 1);
+        assert_eq!((found.ratio, found.champion_ns, found.device_ns), (None, None, None), "a few samples are no time");
+        assert_eq!(found.champion_wrong.as_deref(), Some("`y` differs"));
     }
 
     #[test]

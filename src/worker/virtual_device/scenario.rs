@@ -75,6 +75,8 @@ fn unchanged() -> f64 {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
+    /// Its UUID; by default one made from its index.
+    pub uuid: Option<String>,
     /// As in [`DeviceClass`].
     pub product: String,
     /// As in [`DeviceClass`].
@@ -136,6 +138,9 @@ pub struct Rule {
     /// The same when a timed launch has inputs of a stress class: the kernel is careful only while it is verified.
     #[serde(default)]
     pub stress_error: f64,
+    /// The same beside a baseline: the kernel is careful only while it is timed by itself.
+    #[serde(default)]
+    pub beside_error: f64,
     /// The same in a runner that ran no other candidate: elsewhere another candidate has planted its answers.
     #[serde(default)]
     pub isolated_error: f64,
@@ -186,9 +191,14 @@ pub struct BaselineRule {
     /// Nanoseconds of host time of a call until the device has done its work.
     #[serde(default)]
     pub call_ns: f64,
+    /// Nanoseconds of device time beside a champion in PyTorch, where `ns` is that of a call; none is taken if not given.
+    pub device_ns: Option<f64>,
     /// Factors for the nanoseconds of device time, by the UUID of the device; 1 for devices that are not listed.
     #[serde(default)]
     pub on: BTreeMap<String, f64>,
+    /// Whether champions are wrong beside it on a second device.
+    #[serde(default)]
+    pub spoils_second: bool,
     /// The error of the first element of every output.
     #[serde(default)]
     pub error: f64,
@@ -213,6 +223,7 @@ pub(super) struct Behaviour {
     pub(super) error: f64,
     pub(super) fresh_error: f64,
     pub(super) stress_error: f64,
+    pub(super) beside_error: f64,
     pub(super) isolated_error: f64,
     pub(super) isolated_gone: bool,
     pub(super) stress_ns: f64,
@@ -269,10 +280,10 @@ pub(super) enum NoBehaviour {
 }
 
 impl Scenario {
-    /// The devices of the scenario, each with a UUID made from its index.
+    /// The devices of the scenario.
     pub fn present(&self) -> record::Devices {
         let of = |(at, device): (usize, &Device)| record::Device {
-            uuid: format!("GPU-virtual-{at}"),
+            uuid: device.uuid.clone().unwrap_or_else(|| format!("GPU-virtual-{at}")),
             class: device.class(),
         };
         record::Devices(self.devices.iter().enumerate().map(of).collect())
@@ -351,6 +362,7 @@ impl Scenario {
             all.error = all.error.max(rule.error);
             all.fresh_error = all.fresh_error.max(rule.fresh_error).max(rule.error);
             all.stress_error = all.stress_error.max(rule.stress_error).max(rule.error);
+            all.beside_error = all.beside_error.max(rule.beside_error);
             all.isolated_error = all.isolated_error.max(rule.isolated_error);
             all.isolated_gone |= rule.isolated_gone;
             all.stress_ns += rule.stress_ns.unwrap_or(ns);

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use super::TOOL;
 use super::clock::Clock;
 use super::scenario::{Behaviour, Fault, Scenario};
-use crate::steps::verifier::{call_pairs, calls as timed_calls, stand_in};
+use crate::steps::verifier::{OwnFunctions, call_pairs, calls as timed_calls, stand_in};
 use kforge_harness::fresh::FreshTrials;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -18,7 +18,7 @@ use kforge_numerics::reference::fresh;
 use kforge_types::model::{Metric, Role, Tensor};
 use kforge_types::record::device::device_id;
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, BaselineParams, Callee};
-use kforge_types::record::kind::calls::documents::{CallsObserved, LaunchedKernel, LaunchedKernels};
+use kforge_types::record::kind::calls::documents::{CallsObserved, LaunchedKernel, LaunchedKernels, qualified_name};
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::peaks::{PeaksObserved, PeaksParams};
 use kforge_types::record::profile::{Peaks, ProfileObserved, ProfileParams};
@@ -274,16 +274,15 @@ pub(crate) fn calls(task: &Task) -> Response {
     run().unwrap_or_else(|response: Response| response)
 }
 
-/// The kernels that a call launched. A name that a file of the kernel holds is declared there.
+/// The kernels that a call launched.
 fn launched(task: &Task, kernels: &BTreeMap<String, f64>) -> Result<LaunchedKernels, Response> {
-    let files = std::fs::read_to_string(task.required("binary")?);
-    let files = files.map_err(|e| failed(format!("cannot read the kernel: {e}")))?;
+    let own = OwnFunctions::of_task(task)?;
     let of = |(name, ns): (&String, &f64)| LaunchedKernel {
         name: name.clone(),
         launches: 1,
         ns: *ns,
         copies: false,
-        declared: files.contains(name.as_str()),
+        declared: own.define(&qualified_name(name), name.contains('(')),
     };
     let absent = kernels.is_empty().then(|| "the virtual device records no kernels".to_string());
     Ok(LaunchedKernels { calls: 1, kernels: kernels.iter().map(of).collect(), absent })
@@ -432,6 +431,14 @@ pub(crate) fn baseline(task: &Task) -> Response {
             outputs: written().map(|tensor| output(tensor, rule.error)).collect(),
         });
         seen.compared.trials = trials.collect();
+        let is_wrong = champion.beside_error > 0.0 || rule.spoils_second && params.confirms;
+        if is_wrong && !of_calls {
+            let mut launched = VerifyObservation::begun(false, 0, at.provenance.device.to_string());
+            let what = "timed beside a baseline: `y` differs from its value before the timing";
+            launched.findings.push(Finding::new(FindingKind::KeepsState, what));
+            task.write_document("launched", &launched)?;
+            return at.done(task, &seen, None, "0 blocks".into());
+        }
         let seed = sampling::seed(task.spec.key().hash());
         while seen.pairs.blocks.len() < sampling::most(&seen.pairs) {
             let moment = at.clock.moment();
@@ -448,7 +455,12 @@ pub(crate) fn baseline(task: &Task) -> Response {
         }
         if of_calls {
             seen.call_ns = std::mem::take(&mut seen.device_ns);
-            task.write_document("called", &paired(&at.provenance.device.to_string(), &params.champion, &champion))?;
+            let moment = at.clock.moment();
+            let device_ns = rule.device_ns.into_iter().flat_map(|ns| [ns; SAMPLES]);
+            seen.device_ns = device_ns.map(|ns| at.clock.sample(ns, moment)).collect();
+            let stress_error = champion.stress_error.max(champion.beside_error);
+            let beside = Behaviour { stress_error, ..champion };
+            task.write_document("called", &paired(&at.provenance.device.to_string(), &params.champion, &beside))?;
             let blocks = seen.pairs.blocks.len();
             return at.done(task, &seen, None, format!("{blocks} blocks"));
         }

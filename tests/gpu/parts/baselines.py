@@ -26,13 +26,20 @@ REFUSED = {"half": "`y` is wrong", "raises": "raised ValueError", "changes": "th
 GENERATED = ("softmax", "rms_norm", "layer_norm", "log_softmax", "row_sum", "row_mean", "matmul")
 
 
-def baselines(lab, within, quick, chosen=None):
+def with_torch(lab, part):
+    """The Python that has torch with CUDA; none, with a row, if there is none."""
     python = os.environ.get("KFORGE_TEST_PYTHON", "python3")
     found = subprocess.run([python, "-c", "import torch; assert torch.cuda.is_available(); print(torch.__version__)"], capture_output=True, text=True, check=False)
     if found.returncode:
-        lab.row("baselines", "PyTorch runs beside champions", None, f"{python} has no torch with CUDA")
+        lab.row(part, "PyTorch runs beside champions", None, f"{python} has no torch with CUDA")
+        return None
+    return subprocess.run([python, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def baselines(lab, within, quick, chosen=None):
+    python = with_torch(lab, "baselines")
+    if python is None:
         return
-    python = subprocess.run([python, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True, check=True).stdout.strip()
     other = sorted(set(chosen or ()) - set(GENERATED))
     if other:
         lab.row("baselines", "kernels of examples/generated beside PyTorch", None, f"there is no baseline for {', '.join(other)}")

@@ -16,12 +16,12 @@ NARROWED = {name: "KEEP" for name in ("softmax", "rms_norm", "layer_norm", "log_
 }
 
 
-def leaders(lab, chosen):
-    folder = lab.copy("leaders", ROOT / "examples/generated", ready=False)
+def competing(lab, name):
+    """The package in a folder of that name, and the words that build it; none if it has no target for the architecture at hand."""
+    folder = lab.copy(name, ROOT / "examples/generated", ready=False)
     targets = targets_of(folder, lab.arch)
     if not targets:
-        lab.row("leaders", "kernels in CUDA C++ and in Triton compete", None, f"no target of {lab.arch}")
-        return
+        return None
     manifest = folder / "kernel.toml"
     # The small shapes are only verified.
     text = narrowed(manifest.read_text()).replace('device = "NVIDIA H200"\n', "").replace(', role = "bench" }', " }")
@@ -33,7 +33,15 @@ def leaders(lab, chosen):
         if name in NARROWED:
             text += f"tune.where = [\"{NARROWED[name]}\"]\n"
     manifest.write_text(text)
-    words = [word for target in targets for word in ("--target", target)] + ["--overlay", str(folder / "large.toml")]
+    return folder, [word for target in targets for word in ("--target", target)] + ["--overlay", str(folder / "large.toml")]
+
+
+def leaders(lab, chosen):
+    package = competing(lab, "leaders")
+    if package is None:
+        lab.row("leaders", "kernels in CUDA C++ and in Triton compete", None, f"no target of {lab.arch}")
+        return
+    folder, words = package
     found = {}
     for name in [name for name in GENERATED if not chosen or name in chosen]:
         done, steps = lab.build(folder, *words, "--kernel", name, "--kernel", f"{name}_triton", limit=300)

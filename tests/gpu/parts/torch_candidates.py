@@ -49,7 +49,7 @@ def torch_candidates(lab, quick, chosen):
     held = {case.name: case.holds(verdicts.get(case.name, [])) for case in cases}
     table(cases, verdicts, held, release)
     policies(lab, cases, targets)
-    kinds = {"cheat": "are refused for their reasons", "timed": "are refused when their calls are timed, for their reasons", "honest": "are accepted", "policy": "are judged by their policies"}
+    kinds = {"cheat": "are refused for their reasons", "timed": "are refused when their calls are timed, for their reasons", "honest": "are accepted", "policy": "are judged by their policies", "beside": "are refused beside a baseline"}
     for kind, what in kinds.items():
         all_of = [case for case in cases if case.kind == kind]
         missed = [f"{case.name}: {verdicts.get(case.name)}"[:300] for case in all_of if not held[case.name]]
@@ -59,6 +59,9 @@ def torch_candidates(lab, quick, chosen):
     lab.row("torch_candidates", "every kernel is verified on the device", bool(ran) and not missing, missing[:3] or f"{len(ran)} steps; {done.last(120)}")
     timed = [step.id for step in steps if step.kind in ("bench", "profile")]
     lab.row("torch_candidates", "none has device times", not timed, timed[:3])
+    seen = {step.kernel: step.id for step in steps if step.kind == "judge" and isinstance(step.verdict, dict) and "/against/" in step.id}
+    lacking = [case.name for case in cases if case.kind == "beside" and case.name not in seen]
+    lab.row("torch_candidates", "what is wrong only beside a baseline is found there", not lacking, lacking or sorted(seen.values())[:2])
     competing(lab, folder, cases, targets, steps)
     times(lab, cases, targets)
     shapes = [shape for _, target in lab.targets(folder) for shape in target["shapes"]]
@@ -86,14 +89,16 @@ def competing(lab, folder, cases, targets, steps):
     ratings = [(name, one["baseline"], one["rating"]) for name, target in of.items() for one in target.get("baselines", [])]
     lacking = [f"{name} {baseline}: {rating['verdict']}" for name, baseline, rating in ratings if not rating.get("ratio")]
     lab.row("torch_candidates", "every baseline has a ratio of calls", len(ratings) == len(BASELINES) * len(names) and not lacking, lacking[:3] or f"{len(ratings)} pairs")
+    bare = [f"{name} {baseline}: {rating.get('versions')}, {rating['device_ns']}" for name, baseline, rating in ratings if not rating["device_ns"] or not {"torch", "cuda", "gpu"} <= set(rating.get("versions", {}))]
+    lab.row("torch_candidates", "every baseline has its versions and a device time, which is shorter than its call", bool(ratings) and not bare and all(rating["device_ns"] < rating["call_ns"] for _, _, rating in ratings), bare[:3] or {f"{name} {baseline}": round(rating["device_ns"]) for name, baseline, rating in ratings})
     own = [rating["ratio"] for name, baseline, rating in ratings if (name, baseline) == ("eager", "as_written") and rating.get("ratio")]
     lab.row("torch_candidates", "the same calls take the same time, within 3 %", bool(own) and all(abs(one["median"] - 1) < 0.03 for one in own), own)
-    print("\n| kernel | beside | its call | the champion's | ratio of calls |\n|---|---|---|---|---|")
+    print("\n| kernel | beside | its call | its device time | the champion's call | ratio of calls |\n|---|---|---|---|---|---|")
     us = lambda ns: "unknown" if ns is None else f"{ns / 1e3:.1f} us"  # noqa: E731
     for name, baseline, rating in ratings:
         ratio = rating.get("ratio")
         text = f"{ratio['median']:.3f} [{ratio['low']:.3f}, {ratio['high']:.3f}]" if ratio else str(rating["verdict"])
-        print(f"| {name} | {baseline} | {us(rating['call_ns'])} | {us(rating['champion_ns'])} | {text} |")
+        print(f"| {name} | {baseline} | {us(rating['call_ns'])} | {us(rating['device_ns'])} | {us(rating['champion_ns'])} | {text} |")
     for name, target in of.items():
         for champion in target.get("champions", []):
             print(f"{name}: {champion['variant']}, {champion['because']}; {[(one['variant'], round(one['ratio'], 4), [round(end, 4) for end in one['interval']]) for one in champion.get('versus', [])]}")
@@ -158,6 +163,8 @@ def read(quick):
         cases.append(Case(SUITES[0], "timed", name, "linear", "ModelNew", "found when its calls are timed", words))
     for name, of in own["policy"].items():
         cases.append(Case(SUITES[1], "policy", name, "linear", "ModelNew", "its policy" if "found" in of else None, of.get("found"), of["policy"]))
+    for name, words in own["beside"].items():
+        cases.append(Case(SUITES[1], "beside", name, "linear", "ModelNew", "found beside a baseline", words))
     cases.append(Case(SUITES[0], "honest", "escapes", "linear", "ModelNew"))
     cases[-1].folder = SUITES[0] / "confined/escapes"
     return cases
@@ -181,6 +188,8 @@ def package(lab, cases):
             own = f"{case.operator}_of_{case.name}"
             text += "\n" + operators[case.operator].replace(f"[operator.{case.operator}]", f"[operator.{own}]")
             case.operator = own
+            if case.kind == "beside":
+                text += f'\n[baseline.beside_{case.name}]\nhow = "eager"\noperator = "{own}"\n'
         policy = f"policy = {case.policy}\n" if case.policy else ""
         tuned = "tune.BLOCK = [2, 4]\n" if case.name == "tuned" else ""
         text += f'\n[kernel.{case.name}]\noperator = "{case.operator}"\nlanguage = "torch"\nsource = "{case.name}/kernel.py::{case.function}"\n{tuned}{policy}'

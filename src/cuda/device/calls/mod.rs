@@ -193,10 +193,10 @@ impl CallClock {
         let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1);
         let answer = self.ask(&Ask::Time { number, poison, limit_ms }, limit.saturating_add(MOVING))?;
         let after = self.state();
-        let reasons = [before, after].iter().flatten().filter_map(|state| state.reasons).fold(0, |all, of| all | of);
+        let is_limited = [before, after].into_iter().flatten().any(is_limited);
         Ok(match answer {
             ClockAnswer::GivenUp => Timed::GivenUp,
-            ClockAnswer::Device(Answer::Times { .. }) if sampling::dropped(reasons) => Timed::Limited,
+            ClockAnswer::Device(Answer::Times { .. }) if is_limited => Timed::Limited,
             ClockAnswer::Device(Answer::Times { ns }) if ns.len() == 1 => Timed::Took(ns[0]),
             other => return Err(failed(format!("the process that times calls answered `{other:?}`"))),
         })
@@ -221,6 +221,11 @@ impl CallClock {
     /// The process fails.
     pub fn left(&mut self, tensor: usize) -> Result<Vec<u8>, Response> {
         self.fetched(&Ask::Left { tensor })
+    }
+
+    /// Whether the device is under hardware slowdown or thermal limits.
+    pub fn is_limited(&mut self) -> bool {
+        self.state().is_some_and(is_limited)
     }
 
     /// Adds the states of the device to the provenance.
@@ -275,6 +280,11 @@ impl CallClock {
             }
         }
     }
+}
+
+/// Whether times under the limits of this state do not count.
+fn is_limited(state: State) -> bool {
+    sampling::dropped(state.reasons.unwrap_or(0))
 }
 
 /// What ends the wait for a call.

@@ -10,7 +10,7 @@ use crate::session::places::Places;
 use kforge_engine::{Blobs, Done, Node, Source};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::judge::judge;
-use kforge_pipeline::release::traces::{Evaluation, Known, LeftOut, evaluation, not_compiled};
+use kforge_pipeline::release::traces::{Evaluation, Known, LeftOut, SpeedUpDoubt, evaluation, not_compiled};
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::document::TargetReport;
 use kforge_project::workspace::Member;
@@ -23,7 +23,7 @@ use kforge_types::record::kind::baseline::documents::{BaselineObserved, RatePara
 use kforge_types::record::params::{JudgeParams, Judgement};
 use kforge_types::record::spec::Tree;
 use kforge_types::record::timing::BenchObserved;
-use kforge_types::record::{Finding, FindingKind, StepKind, Verdict, VerifyObservation};
+use kforge_types::record::{Finding, FindingKind, Standing, StepKind, Verdict, VerifyObservation};
 
 /// What is known of a solution at a shape.
 pub(in crate::export) struct Found {
@@ -53,6 +53,8 @@ struct Judged {
     time_ns: Option<f64>,
     samples_ns: Vec<f64>,
     reference: Option<(f64, f64)>,
+    /// What is open of the speed-up over the reference.
+    doubt: Option<SpeedUpDoubt>,
     seen: Option<EvidenceSeen>,
 }
 
@@ -94,6 +96,7 @@ impl Found {
                 wrong_values: of.wrong_values,
                 time_ns: of.time_ns,
                 reference: of.reference,
+                doubt: of.doubt.as_ref(),
                 seen: of.seen.as_ref(),
                 extended,
             }),
@@ -238,11 +241,13 @@ impl<'a> Steps<'a, '_, '_> {
             other.labels.variant.as_ref() == Some(&variant) && other.labels.shape.as_ref() == Some(&shape)
         };
         // A confirmation that fails takes the place of what it was to confirm.
-        let mut others = self.of_seat(seat.kernel, seat.target).filter(is_mine);
-        if let Some(confirmation) = others.find(|other| other.kind == StepKind::Judge && other.labels.confirms)
-            && let Some(failed) = self.output::<Judgement>(&confirmation.id, "judgement")
-            && matches!(failed.verdict, Verdict::Fail(_))
-        {
+        let others = self.of_seat(seat.kernel, seat.target).filter(is_mine);
+        let confirmations = others.filter(|other| other.kind == StepKind::Judge && other.labels.confirms);
+        let mut failing = confirmations.filter_map(|confirmation| {
+            let judged: Judgement = self.output(&confirmation.id, "judgement")?;
+            matches!(judged.verdict, Verdict::Fail(_)).then_some((confirmation, judged))
+        });
+        if let Some((confirmation, failed)) = failing.next() {
             judgement = failed;
             verify = self.from(confirmation, "observation").or(verify);
         }
@@ -258,6 +263,7 @@ impl<'a> Steps<'a, '_, '_> {
             time_ns: time.and_then(|time| if hot { time.hot_ns } else { time.cold_ns }),
             samples_ns: self.samples(seat, hot, &variant, &shape),
             reference: self.reference(seat, &variant, &shape),
+            doubt: self.doubt(seat, &variant, &shape),
             seen: verify.and_then(|verify| self.done.get(verify.id.as_str())).and_then(|done| done.evidence.clone()),
             observation,
         };
@@ -283,19 +289,37 @@ impl<'a> Steps<'a, '_, '_> {
         series.map(|series| series.samples_ns).unwrap_or_default()
     }
 
+    /// Whether a baseline of that name is the operator's reference as PyTorch runs it.
+    fn is_reference(&self, baseline: Option<&str>) -> bool {
+        let declared = self.member.package.baselines.iter().find(|b| Some(b.name.as_str()) == baseline);
+        declared.is_some_and(|b| b.source.is_none() && b.how == How::Eager)
+    }
+
+    /// What is open of the ratio of [`Self::reference`].
+    fn doubt(&self, seat: &Seat<'_>, variant: &str, shape: &str) -> Option<SpeedUpDoubt> {
+        let mut all = seat.target.baselines.iter().filter(|one| self.is_reference(Some(&one.baseline)));
+        let one = all.find(|one| (one.variant.as_str(), one.shape.as_str()) == (variant, shape))?;
+        if let Some(why) = one.unconfirmed() {
+            return Some(SpeedUpDoubt::Unconfirmed(why.to_string()));
+        }
+        let is_claim = one.confirmation.is_some() && one.second_standing == Some(Standing::Claimed);
+        is_claim.then_some(SpeedUpDoubt::Claimed)
+    }
+
     /// The time of the operator's reference beside a champion, and its ratio to the champion's.
     fn reference(&self, seat: &Seat<'_>, variant: &str, shape: &str) -> Option<(f64, f64)> {
         let is_reference = |node: &&Node| {
             let labels = &node.labels;
-            let declared = self.member.package.baselines.iter().find(|b| Some(&b.name) == labels.baseline.as_ref());
             node.kind == StepKind::Rate
                 && !labels.confirms
-                && declared.is_some_and(|b| b.source.is_none() && b.how == How::Eager)
+                && self.is_reference(labels.baseline.as_deref())
                 && (labels.variant.as_deref(), labels.shape.as_deref()) == (Some(variant), Some(shape))
         };
         let mut rates = self.of_seat(seat.kernel, seat.target).filter(is_reference);
         let rating: Rating = self.output(&rates.next()?.id, "rating")?;
-        Some((rating.device_ns?, rating.ratio?.median))
+        // A ratio of calls is none of device times.
+        let ratio = rating.ratio.filter(|_| !rating.of_calls)?;
+        Some((rating.device_ns?, ratio.median))
     }
 
     /// The files of a compile step, by path in the package.
@@ -386,9 +410,10 @@ impl<'a> Steps<'a, '_, '_> {
             observation: Some(observation),
             verdict,
             explanation,
+            samples_ns: rating.device_ns.map(|_| seen.device_ns).unwrap_or_default(),
             time_ns: rating.device_ns,
-            samples_ns: seen.device_ns,
             reference: None,
+            doubt: None,
             seen: self.done.get(observed.id.as_str()).and_then(|done| done.evidence.clone()),
         };
         Some(Found {

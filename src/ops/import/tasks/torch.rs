@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::event::{Event, Resolving};
 use crate::import::ImportError;
+use crate::session::lacking_pythons::lacking_pythons;
 use crate::session::tools::{NoTorch, install_torch};
 use crate::{Error, Session};
 use kforge_project::toolchain::torch::TorchWheels;
@@ -62,7 +63,11 @@ fn wheels(session: &Session, release: &str, output: &Path) -> Result<TorchWheels
     }
     session.reporter.event(&Event::Resolving(Resolving::Torch(release)));
     let pip = Pip::find(None, session.environment.all()).map_err(Error::Toolchain)?;
-    TorchWheels::resolve(release, false, &pip).map_err(Error::Toolchain)
+    let resolved = TorchWheels::resolve(release, false, &pip).map_err(Error::Toolchain)?;
+    if let Some(warning) = lacking_pythons(release, &resolved.lacking) {
+        session.reporter.event(&Event::Diagnostic(&warning));
+    }
+    Ok(resolved.wheels)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::session::tools::{NoCuda, NoTorch, NoTriton, TorchRequest};
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::lacking_pythons::lacking_pythons;
 use super::super::libraries;
 use super::super::needs::{self, CudaRequest};
 use super::super::open::{Opened, Session};
@@ -13,7 +14,7 @@ use crate::Error;
 use crate::error::Locked;
 use crate::event::{Event, Resolving, Warning};
 use kforge_pipeline::plan::Selection;
-use kforge_project::toolchain::torch::TorchWheels;
+use kforge_project::toolchain::torch::{ResolvedTorch, TorchWheels};
 use kforge_project::toolchain::{Cuda, Pip, cuda, triton};
 use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model;
@@ -163,6 +164,12 @@ impl Session {
                     self.reporter.event(&Event::Resolving(Resolving::Torch(&named)));
                     let pip = Pip::find(None, self.environment.all());
                     let resolved = pip.and_then(|pip| TorchWheels::resolve(release, with_cuda, &pip));
+                    let resolved = resolved.map(|ResolvedTorch { wheels, lacking }| {
+                        if let Some(warning) = lacking_pythons(release, &lacking) {
+                            self.reporter.event(&Event::Diagnostic(&warning));
+                        }
+                        wheels
+                    });
                     match &resolved {
                         Ok(wheels) => wheels.lock(release, &mut lock.wheels),
                         Err(why) => {

@@ -75,6 +75,7 @@ fn of(verdict: &Verdict, observation: &VerifyObservation, wrong: bool, extended:
         wrong_values: wrong,
         time_ns: Some(2e6),
         reference: None,
+        doubt: None,
         seen: Some(&seen),
         extended,
     })
@@ -127,6 +128,7 @@ fn what_the_form_has_no_place_for_is_left_out_with_the_reason() {
         wrong_values: false,
         time_ns: None,
         reference: None,
+        doubt: None,
         seen: Some(&seen),
         extended: false,
     };
@@ -135,6 +137,31 @@ fn what_the_form_has_no_place_for_is_left_out_with_the_reason() {
     let value = serde_json::to_value(&timed).unwrap();
     assert_eq!(value["performance"], json!({ "latency_ms": 1.5, "reference_latency_ms": 3.0, "speedup_factor": 2.0 }));
     assert_eq!(value["environment"]["libs"], json!({ "driver": "580.1", "kforge": "0.1.0" }));
+}
+
+#[test]
+fn a_speed_up_that_is_unconfirmed_or_only_claimed_says_so_in_the_log_and_stays_valid() {
+    let (seen, right) = (seen(), observed(&[1.0], &[1.0], &[]));
+    let unconfirmed = SpeedUpDoubt::Unconfirmed("no second H200 here".into());
+    let known = Known {
+        verdict: &Verdict::Pass,
+        explanation: "",
+        observation: Some(&right),
+        wrong_values: false,
+        time_ns: Some(1e6),
+        reference: Some((5e6, 5.0)),
+        doubt: Some(&unconfirmed),
+        seen: Some(&seen),
+        extended: false,
+    };
+    let open = evaluation(&known).unwrap();
+    assert_eq!(open.log, "unconfirmed: the speed-up of 5.000: no second H200 here");
+    valid(&open).unwrap();
+    let claimed = evaluation(&Known { doubt: Some(&SpeedUpDoubt::Claimed), ..known }).unwrap();
+    assert_eq!(claimed.log, "confirmed by a claim only: the speed-up of 5.000");
+    valid(&claimed).unwrap();
+    assert_eq!(evaluation(&Known { doubt: None, ..known }).unwrap().log, "");
+    assert_eq!(evaluation(&Known { reference: None, ..known }).unwrap().log, "", "no speed-up is stated");
 }
 
 #[test]
@@ -216,7 +243,7 @@ proptest! {
         let seen = seen();
         let known = Known {
             verdict: &verdict, explanation: "why", observation: Some(&observation), wrong_values: want != got,
-            time_ns: time, reference: None, seen: Some(&seen), extended,
+            time_ns: time, reference: None, doubt: None, seen: Some(&seen), extended,
         };
         match evaluation(&known) {
             Ok(done) => {

@@ -26,7 +26,7 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_atomically;
 use kforge_types::record::params::Toolchain;
 
-pub use release::{TorchSet, TorchWheels, is_lock_name};
+pub use release::{ResolvedTorch, TorchSet, TorchWheels, is_lock_name};
 pub use system::{System, find, with_cuda};
 
 /// The folder of stand-ins in an installation.

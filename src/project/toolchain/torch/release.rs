@@ -58,16 +58,25 @@ pub fn is_lock_name(name: &str, release: &str, cuda: bool) -> bool {
     name == lock_name(release, cuda) || cuda && PYTHONS.iter().any(|minor| name == lock_name_for(release, *minor))
 }
 
+/// The wheels of a release, and what a lockfile will lack.
+#[derive(Debug)]
+pub struct ResolvedTorch {
+    /// The wheels.
+    pub wheels: TorchWheels,
+    /// The versions of Python (`3.10`) for which pip resolves none, and why. It may be that there are none, or that an index gave no answer.
+    pub lacking: Vec<(String, Error)>,
+}
+
 impl TorchWheels {
     /// The wheels of a release (`2.9`, `2.9.1`) for every kind of Python, with the user's indexes as they are today. Installs nothing.
     ///
     /// # Errors
     /// pip cannot resolve the release for any Python.
-    pub fn resolve(release: &str, cuda: bool, pip: &Pip) -> Result<Self, Error> {
+    pub fn resolve(release: &str, cuda: bool, pip: &Pip) -> Result<ResolvedTorch, Error> {
         let exact = release.split('.').count() > 2;
         let requirement = if exact { format!("torch=={release}") } else { format!("torch=={release}.*") };
         let mut found: BTreeMap<u32, Vec<LockedWheel>> = BTreeMap::new();
-        let mut refused = None;
+        let mut lacking = vec![];
         for minor in PYTHONS {
             let python = format!("3.{minor}");
             let wheels = match cuda {
@@ -79,22 +88,20 @@ impl TorchWheels {
                     wheels.sort();
                     found.insert(minor, wheels);
                 }
-                Err(why) => refused = refused.or(Some(why)),
+                Err(why) => lacking.push((python, why)),
             }
         }
-        if let Some(why) = refused
-            && found.is_empty()
-        {
-            return Err(why);
+        if found.is_empty() && !lacking.is_empty() {
+            return Err(lacking.swap_remove(0).1);
         }
         if cuda {
-            return Ok(TorchWheels::WithCuda(found));
+            return Ok(ResolvedTorch { wheels: TorchWheels::WithCuda(found), lacking });
         }
         let mut wheels: Vec<LockedWheel> = found.into_values().flatten().collect();
         wheels.extend(pip.resolve(&BESIDE.map(String::from))?);
         wheels.sort();
         wheels.dedup();
-        Ok(TorchWheels::Processor(wheels))
+        Ok(ResolvedTorch { wheels: TorchWheels::Processor(wheels), lacking })
     }
 
     /// The wheels of a release in a lockfile, if it names them.

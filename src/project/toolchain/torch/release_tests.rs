@@ -126,7 +126,10 @@ fn resolved(shelf: &Path, real: &Path) -> (TorchWheels, BTreeMap<&'static str, L
         answer(shelf, &format!("{python}-torch==2.9.1"), &items);
     }
     answer(shelf, "3.12-setuptools", &[(&wheels["setuptools"], &["wheel"]), (&wheels["wheel"], &[])]);
-    (TorchWheels::resolve("2.9.1", true, &pip(shelf, real)).unwrap(), wheels)
+    let ResolvedTorch { wheels: all, lacking } = TorchWheels::resolve("2.9.1", true, &pip(shelf, real)).unwrap();
+    let without: Vec<&str> = lacking.iter().map(|(python, _)| python.as_str()).collect();
+    assert_eq!(without, ["3.10", "3.13", "3.14"], "each is named with its reason");
+    (all, wheels)
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! | samples are in ABBA order in blocks; which kernel comes first in a block is drawn, from the step's key | a drift of the device or of the host favours neither |
 //! | outputs of a part of the calls are compared in every quarter of the series, and a pure step judges them for each kernel | a kernel may be careful only in its first calls |
 //! | a baseline is called as a kernel is, by the same driver | a difference in the way would show as a difference of the work |
+//! | in the end, its process takes samples of its device time, as beside other champions | they stand beside call times, and no ratio contains them; there are none if the device is under limits before or after them; of the champion there are none, because nobody outside its process can take them |
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,8 +19,8 @@ use super::place::{Place, Turn};
 use crate::steps::interpreted::Importable;
 use kforge_cuda::device::{self, Timed, TorchDevice};
 use kforge_engine::evidence::PROVENANCE;
-use kforge_foundation::base::count;
-use kforge_harness::candidate::Baselined;
+use kforge_foundation::base::{Severity, count};
+use kforge_harness::candidate::{Baselined, Measured, Measurement};
 use kforge_harness::fresh::{chosen, of_call};
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -28,11 +29,11 @@ use kforge_types::model::baseline::{How, Product};
 use kforge_types::model::torch::TorchLaunch;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 use kforge_types::record::Provenance;
-use kforge_types::record::Verdict;
 use kforge_types::record::device::device_id;
 use kforge_types::record::kind::baseline::documents::{BaselineObserved, BaselineParams, Callee};
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::timing::PairsObserved;
+use kforge_types::record::{Note, Verdict};
 
 /// ABBA rounds per block.
 const ROUNDS: usize = 2;
@@ -46,6 +47,11 @@ const CALLING: Duration = Duration::from_secs(90);
 const COMPARING: Duration = Duration::from_secs(10);
 /// The most bytes of outputs of a side that are kept until they are compared.
 const KEPT: u64 = 256 << 20;
+/// Samples of device time of a baseline, and those before them.
+const DEVICE_SAMPLES: usize = 31;
+const UNCOUNTED: usize = 5;
+/// The code of the note that says why a baseline has no device time.
+const NO_DEVICE_TIME: &str = "baseline.no-device-time";
 /// How long a baseline may take for a call before the timed ones: `torch.compile` may try many kernels.
 const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -104,7 +110,7 @@ fn pairs(task: &Task, params: &PairsParams, [at_a, at_b]: [Place; 2]) -> Result<
     sides[0].write("called-a")?;
     sides[1].write("called-b")?;
     task.write_document("observation", &pairs)?;
-    ended(task, &sides, &pairs)
+    ended(task, &sides, &pairs, vec![])
 }
 
 fn beside(task: &Task, params: &BaselineParams, [at_a, at_b]: [Place; 2]) -> Result<Response, Response> {
@@ -127,25 +133,33 @@ fn beside(task: &Task, params: &BaselineParams, [at_a, at_b]: [Place; 2]) -> Res
     baseline.how = Some(Baselined { how, mode: params.mode.as_deref() });
     baseline.patience = PATIENCE.min(task.left() / 2);
     let champion = Calls::new(task, &params.champion, launch(&params.champion)?, at_b, &champion)?;
-    let Taken { mut sides, pairs, .. } = taken(task, [baseline, champion])?;
+    let Taken { mut sides, pairs, measured } = taken(task, [baseline, champion])?;
     sides[1].write("called")?;
     sides[0].write("baseline-called")?;
     let [baseline, champion] = &sides;
+    let (notes, (versions, device_ns, waited)) = match measured {
+        Some(Measurement::Taken(measured)) => (vec![], counted(measured)),
+        Some(Measurement::Absent(why)) => {
+            let note = Note::new(Severity::Warning, NO_DEVICE_TIME, format!("the baseline has no device time: {why}"));
+            (vec![note], Default::default())
+        }
+        None => Default::default(),
+    };
     let seen = BaselineObserved {
         runs: params.runs(),
-        versions: BTreeMap::new(),
+        versions,
         compared: baseline.seen.compared.clone(),
         converted: BTreeMap::new(),
-        device_ns: vec![],
+        device_ns,
         champion_ns: champion.seen.call_ns.clone(),
         call_ns: baseline.seen.call_ns.clone(),
-        waited: 0,
+        waited,
         of_calls: true,
         pairs,
         device: task.device.as_deref().map(device_id).unwrap_or_default(),
     };
     task.write_document("observation", &seen)?;
-    ended(task, &sides, &seen.pairs)
+    ended(task, &sides, &seen.pairs, notes)
 }
 
 /// A product of matrices as a file.
@@ -181,10 +195,12 @@ fn python_files(root: &Path) -> Result<BTreeMap<String, String>, Response> {
 struct Taken<'a> {
     sides: [Calls<'a>; 2],
     pairs: PairsObserved,
+    /// Device times of the side that is a baseline, or why there are none; none if nothing was timed.
+    measured: Option<Measurement>,
 }
 
 /// The response of a step whose outputs are written.
-fn ended(task: &Task, sides: &[Calls<'_>; 2], pairs: &PairsObserved) -> Result<Response, Response> {
+fn ended(task: &Task, sides: &[Calls<'_>; 2], pairs: &PairsObserved, notes: Vec<Note>) -> Result<Response, Response> {
     if let Some(provenance) = &sides[0].place.provenance {
         task.write_document(PROVENANCE, provenance)?;
     }
@@ -195,7 +211,18 @@ fn ended(task: &Task, sides: &[Calls<'_>; 2], pairs: &PairsObserved) -> Result<R
     };
     let passing = sides.iter().find_map(|side| side.passing().cloned());
     let forget = passing.is_some();
-    Ok(Response::Done { verdict: passing.map(Verdict::Fail), notes: vec![], summary, forget })
+    Ok(Response::Done { verdict: passing.map(Verdict::Fail), notes, summary, forget })
+}
+
+/// The versions, the samples of device time that count, and during how many of these the device waited for the host.
+fn counted(Measured { versions, ns, waited }: Measured) -> (BTreeMap<String, String>, Vec<f64>, u32) {
+    let (ns, waited): (Vec<f64>, Vec<bool>) = ns.into_iter().zip(waited).skip(UNCOUNTED).unzip();
+    (versions, ns, waited.into_iter().filter(|waited| *waited).count() as u32)
+}
+
+/// How long samples of device time may take: expected values are computed after them, and pairs without these are lost.
+fn for_samples(left: Duration) -> Duration {
+    left.saturating_sub(COMPARING) / 4
 }
 
 fn index(side: Side) -> usize {
@@ -226,6 +253,20 @@ fn taken<'a>(task: &Task, mut sides: [Calls<'a>; 2]) -> Result<Taken<'a>, Respon
         let order = Order { task, seed: sampling::seed(task.spec.key().hash()), took };
         order.all(&mut sides, &mut open, (&mut planned, &mut kept), &mut pairs)?;
     }
+    let mut measured = None;
+    if let (Some(_), false) = (sides[0].how, pairs.blocks.is_empty() || sides.iter().any(Calls::has_failed)) {
+        let _turn = sides[0].place.turn(task, Turn::Alone)?;
+        let train = launch(sides[0].params())?.call.train;
+        let limit = for_samples(task.left());
+        let Open { clock, process, .. } = &mut open[0];
+        let before = clock.is_limited();
+        let taken = process.measure(train, UNCOUNTED + DEVICE_SAMPLES, limit)?;
+        let is_limited = before | clock.is_limited();
+        measured = Some(match taken {
+            Measurement::Taken(_) if is_limited => Measurement::Absent("the device was under limits".into()),
+            taken => taken,
+        });
+    }
     for of in open {
         of.process.end().map_err(io)?;
         if let Some(provenance) = &mut sides[0].place.provenance {
@@ -239,7 +280,7 @@ fn taken<'a>(task: &Task, mut sides: [Calls<'a>; 2]) -> Result<Taken<'a>, Respon
     if sides.iter().any(Calls::has_failed) {
         pairs = PairsObserved::default();
     }
-    Ok(Taken { sides, pairs })
+    Ok(Taken { sides, pairs, measured })
 }
 
 /// The calls of both kernels, and the outputs that are kept of them.
@@ -368,6 +409,16 @@ mod tests {
         };
         let (_, text) = product_of(&product);
         assert!(text.ends_with("def product(x, w):\n    return torch.matmul(x, w.mT)\n"), "{text}");
+    }
+
+    #[test]
+    fn samples_that_do_not_count_did_not_wait_and_leave_time_for_expected_values() {
+        let ns = (0..8).map(f64::from).collect();
+        let waited = vec![true, true, true, true, true, false, true, false];
+        let measured = Measured { versions: BTreeMap::new(), ns, waited };
+        assert_eq!(counted(measured), (BTreeMap::new(), vec![5.0, 6.0, 7.0], 1));
+        let s = Duration::from_secs;
+        assert_eq!([50, 10, 5].map(|left| for_samples(s(left))), [s(10), s(0), s(0)]);
     }
 
     #[test]

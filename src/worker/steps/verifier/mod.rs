@@ -25,12 +25,15 @@ pub mod calls;
 mod candidate;
 mod interpreter;
 mod near_inputs;
+mod own_functions;
 mod place;
 mod runs;
 mod step;
 mod together;
 mod torch;
 
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+pub(crate) use own_functions::OwnFunctions;
 pub use runs::{EndedRunner, Launchable, run_candidate};
 pub use step::run;
 pub use torch::on_device;

@@ -14,7 +14,8 @@ use crate::record::{Unknown, Verdict};
 
 /// baseline. Inputs: `binary`, `facts` and `inspection` of the champion; `expected:N` for each trial; `tree:reference`, `toolchain:python` and `toolchain:c++`
 /// as for verify; `tree:baseline`, the files that the baseline can reach, absent for cuBLAS; `toolchain:python`, `toolchain:torch` and `toolchain:torch-cuda`.
-/// Output `observation`: a [`BaselineObserved`].
+/// Output `observation`: a [`BaselineObserved`]; `called`, what calls of a champion in PyTorch gave ([`super::super::calls::documents::CallsObserved`]);
+/// `launched`, a [`VerifyObservation`] with what was found of another champion, absent if nothing was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BaselineParams {
     /// The architecture for which the champion was built.
@@ -35,6 +36,9 @@ pub struct BaselineParams {
     /// Whether the measurement confirms a speed-up on a second device. Its question is another one than the first's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,
+    /// Of a measurement that confirms: the device that made the first one, as [`BaselineObserved::device`] names it. None in a first measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart_from: Option<String>,
 }
 
 impl BaselineParams {
@@ -95,7 +99,8 @@ pub struct BaselineObserved {
     /// not all queued in time. They include time of the host.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waited: u32,
-    /// Whether the champion is in PyTorch: pairs and times are then of calls, by the clock of a process that runs no code of either, and there are no device times.
+    /// Whether the champion is in PyTorch: pairs, times of calls and the champion's times are then of calls, by the clock of a process that runs no code of either.
+    /// Device times are those of the baseline in its own process, after the pairs; observations of older versions have none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_calls: bool,
     /// The device, as [`crate::record::device::device_id`] names it; empty in observations of older versions.
@@ -107,7 +112,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// rate. Inputs: `observation`; `calibration` as for judge; for a measurement on a second device also `first`, the [`Rating`] that it confirms. Output `rating`: a [`Rating`].
+/// rate. Inputs: `observation`; `champion` and `launched`, the outputs `called` and `launched` of the same step; `calibration` as for judge; for a measurement on a second device also `first`, the [`Rating`] that it confirms. Output `rating`: a [`Rating`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateParams {
     /// The tolerance of each output, declared or derived.
@@ -145,7 +150,7 @@ pub struct Rating {
     /// Whether device times include time of the host, because the baseline waits for the device.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waited: bool,
-    /// Whether the ratio is of call times, because the champion is in PyTorch. Its time is then that of a call also.
+    /// Whether the ratio is of call times, because the champion is in PyTorch. Its time is then that of a call also, and the baseline's device time is in no ratio.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_calls: bool,
     /// Outputs that the baseline gives in another type, with that type.
@@ -160,6 +165,9 @@ pub struct Rating {
     /// For a measurement on a second device: whether it confirms the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmation: Option<Confirmation>,
+    /// Why the champion is wrong beside the baseline, if it is. A judgement of its own fails it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub champion_wrong: Option<String>,
 }
 
 /// What a second device of the class says of a speed-up.
@@ -212,6 +220,7 @@ mod tests {
             champion: verification("sm_90a", Problem::of(vec![], Reference::builtin("sum", &[]))),
             protocol: 1,
             confirms: false,
+            apart_from: None,
         };
         assert_eq!(of(How::Eager, None).runs(), "PyTorch of f.py::g");
         assert_eq!(of(How::Compile, None).runs(), "torch.compile of f.py::g");

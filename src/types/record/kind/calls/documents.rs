@@ -40,7 +40,7 @@ pub struct LaunchedKernels {
     pub calls: u32,
     /// The kernels by name, with the copies and fills of memory.
     pub kernels: Vec<LaunchedKernel>,
-    /// Why nothing is known of them; none if it is.
+    /// Why nothing is known of them, or why they say nothing of timed calls; none if they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
 }
@@ -57,17 +57,42 @@ pub struct LaunchedKernel {
     /// Whether it is a copy or a fill of memory.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copies: bool,
-    /// Whether the kernel's own files hold a function's name that is its name.
+    /// Whether the kernel's own files define a function of its name, for a device.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub declared: bool,
 }
 
+/// The name of a kernel with its namespaces, without its type, template arguments and parameters. Namespaces in arguments are no part of it.
+pub fn qualified_name(name: &str) -> String {
+    const UNNAMED: &str = "(anonymous namespace)";
+    let (mut found, mut open, mut rest, mut before) = (String::new(), vec![], name.trim(), ' ');
+    while let Some(c) = rest.chars().next() {
+        let mut step = c.len_utf8();
+        match (open.last(), c) {
+            (None, '(') if rest.starts_with(UNNAMED) => {
+                found += UNNAMED;
+                step = UNNAMED.len();
+            }
+            (None, '(') if found != "decltype" => break,
+            // In parentheses, `<` and `>` may compare.
+            (_, '(') | (None | Some('<'), '<') => open.push(c),
+            (Some('('), ')') => drop(open.pop()),
+            (Some('<'), '>') if before != '-' => drop(open.pop()),
+            // A type ends.
+            (None, ' ' | '*' | '&') => found.clear(),
+            (None, c) => found.push(c),
+            (Some(_), _) => {}
+        }
+        before = c;
+        rest = &rest[step..];
+    }
+    found
+}
+
 /// The name of a kernel without its type, namespaces, template arguments and parameters.
-pub fn base_name(name: &str) -> &str {
-    let name = name.rsplit_once("(anonymous namespace)::").map_or(name, |(_, rest)| rest);
-    let end = name.find(['<', '(']).unwrap_or(name.len());
-    let plain = name[..end].trim();
-    plain.rsplit([' ', ':', '&', '*']).next().unwrap_or(plain)
+pub fn base_name(name: &str) -> String {
+    let qualified = qualified_name(name);
+    qualified.rsplit("::").next().unwrap_or_default().to_string()
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -86,6 +111,31 @@ impl CallsObserved {
             dropped: 0,
             untimed: None,
             launched: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_ends_before_its_arguments_and_begins_after_its_type() {
+        for (name, qualified, base) in [
+            ("add_one", "add_one", "add_one"),
+            ("a::b(int)", "a::b", "b"),
+            ("void fused<c10::Half>(c10::Half const*)", "fused", "fused"),
+            ("void (anonymous namespace)::fused<float, 4>(float*)", "(anonymous namespace)::fused", "fused"),
+            ("void at::native::unrolled<at::native::add(int)::{lambda()#1}>(int)", "at::native::unrolled", "unrolled"),
+            (
+                "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, (bool)0, (3)>(2)>(int)",
+                "internal::gemvx::kernel",
+                "kernel",
+            ),
+            ("void outer<int>::inner<float>(int)", "outer::inner", "inner"),
+            ("(further kernels)", "", ""),
+        ] {
+            assert_eq!((qualified_name(name).as_str(), base_name(name).as_str()), (qualified, base), "{name}");
         }
     }
 }

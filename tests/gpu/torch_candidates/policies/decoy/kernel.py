@@ -5,10 +5,14 @@ from torch import nn
 
 
 SOURCE = """
+namespace at::native {
+namespace {
 __global__ void vectorized_elementwise_kernel() {}
 __global__ void unrolled_elementwise_kernel() {}
 __global__ void reduce_kernel() {}
 __global__ void elementwise_kernel() {}
+}
+}
 """
 
 
