@@ -300,11 +300,15 @@ fn two_builds_at_once_let_a_worker_execute_each_step_once() {
 fn doctor_reports_what_a_server_executes_and_lets_a_worker_execute_a_step() {
     let server = executing();
     let project = project(&server, ONE).var("KFORGE_REMOTE_PROPERTIES", "OSFamily=linux,pool=a-{toolchain}");
-    let said = |project: &Project| {
+    let doctor = |project: &Project, code: i32| {
         let output = project.command(&["doctor", "--remote"]).output().unwrap();
-        assert!(output.status.success());
-        String::from_utf8(output.stdout).unwrap()
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        // What does not do has one remedy.
+        assert_eq!(text.matches("to fix it: ").count(), usize::from(code != 0), "{text}");
+        text
     };
+    let said = |project: &Project| doctor(project, 0);
     let text = said(&project);
     for expected in ["sha256; kforge uses sha256", "OSFamily, pool (the operator", "a worker executed it in"] {
         assert!(text.contains(expected), "{text}");
@@ -332,14 +336,27 @@ fn doctor_reports_what_a_server_executes_and_lets_a_worker_execute_a_step() {
     ];
     for (worker, expected) in workers {
         server.state().options.worker = worker;
-        let text = said(&project);
+        let text = doctor(&project, 101);
         assert!(text.contains("not executed: ") && text.contains(expected), "{text}");
     }
-    let unknown = project.clone().var("KFORGE_REMOTE_PROPERTIES", "gpu=h200");
-    assert!(said(&unknown).contains("no worker with the properties `gpu=h200`"), "{}", said(&unknown));
+    let unknown = doctor(&project.clone().var("KFORGE_REMOTE_PROPERTIES", "gpu=h200"), 101);
+    assert!(unknown.contains("no worker with the properties `gpu=h200`"), "{unknown}");
+    assert!(unknown.contains("start a worker with these properties"), "{unknown}");
+    // A cache is all that is asked for.
+    let output =
+        project.clone().var("KFORGE_REMOTE_EXECUTE", "false").command(&["doctor", "--remote"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("not executed: ") && text.contains("to fix it: "), "{text}");
     server.state().options.executes = false;
-    assert!(said(&project).contains("no: steps run on this machine"));
-    assert!(said(&project.var("KFORGE_REMOTE_MODE", "off")).contains("is not used"));
+    assert!(doctor(&project, 101).contains("no: steps run on this machine"));
+    let cache = project.clone().var("KFORGE_REMOTE_EXECUTE", "false");
+    assert!(said(&cache).contains("no: steps run on this machine"));
+    assert!(doctor(&project.clone().var("KFORGE_REMOTE_MODE", "off"), 101).contains("is not used"));
+    drop(server);
+    let gone = doctor(&project.clone().var("KFORGE_REMOTE_URL", "grpc://127.0.0.1:1"), 101);
+    assert!(gone.contains("cannot be used") && gone.contains("check the host and the port of `remote.url`"), "{gone}");
+    let unnamed = doctor(&project.var("KFORGE_REMOTE_URL", ""), 101);
+    assert!(unnamed.contains("no server is named") && unnamed.contains("set `remote.url`"), "{unnamed}");
 }
 
 #[test]
