@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::table::Table;
 use super::task::{ErrorAnswer, Task};
@@ -43,13 +44,34 @@ pub struct EvaluationRequest {
 }
 
 /// What is evaluated.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Candidate {
     /// A kernel for an operator that the request states.
     Operator(Box<OperatorCandidate>),
     /// A package: its manifest and its files.
     Package(PackageCandidate),
+}
+
+impl<'de> Deserialize<'de> for Candidate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, expecting = "an object with `operator` or `package`")]
+        struct Either {
+            operator: Option<Box<OperatorCandidate>>,
+            package: Option<PackageCandidate>,
+        }
+        match Either::deserialize(deserializer)? {
+            Either { operator: Some(operator), package: None } => Ok(Candidate::Operator(operator)),
+            Either { operator: None, package: Some(package) } => Ok(Candidate::Package(package)),
+            Either { operator: None, package: None } => {
+                Err(D::Error::custom("missing field `operator` or `package`: one of them is expected"))
+            }
+            Either { operator: Some(_), package: Some(_) } => {
+                Err(D::Error::custom("one of `operator` and `package` is expected, and it has both"))
+            }
+        }
+    }
 }
 
 /// A kernel for an operator.

@@ -67,6 +67,19 @@ impl Summary {
         }
     }
 
+    /// Changes where messages are. The reason of a candidate that is not accepted then says it as well.
+    pub(super) fn name_fields(&mut self, name: impl Fn(&mut MessageResult)) {
+        let EvaluationResult { messages, reason, cause, .. } = &mut self.result;
+        messages.iter_mut().for_each(name);
+        if *cause == Some(Cause::NotAccepted) && messages.iter().any(|message| message.field.is_some()) {
+            let first = |message: &MessageResult| {
+                let text = message.message.lines().next().unwrap_or_default().to_string();
+                message.field.as_ref().map_or(text.clone(), |field| format!("{field}: {text}"))
+            };
+            *reason = Some(shortened(messages.iter().map(first).collect::<Vec<_>>().join("; ")));
+        }
+    }
+
     /// A result without a report.
     pub(super) fn without_report(cause: Cause, reason: String, messages: Vec<MessageResult>) -> Summary {
         let compiled = None;
@@ -92,7 +105,10 @@ impl Summary {
                 worst = Some((rank, cause, reason.to_string()));
             }
         };
-        let mut compiled = Some(true);
+        let has_kernels =
+            report.packages.iter().flat_map(|package| &package.kernels).any(|kernel| !kernel.targets.is_empty());
+        // Nothing was compiled if there is nothing to compile.
+        let mut compiled = has_kernels.then_some(true);
         for package in &report.packages {
             for kernel in &package.kernels {
                 for target in &kernel.targets {
@@ -118,7 +134,7 @@ impl Summary {
                         // A run that took too long may end in time another time.
                         Some(Cause::NoProgress) => keeps = false,
                         Some(_) => keeps = keeps && is_lasting(target),
-                        None => keeps = keeps && is_timed(&of, target, measure),
+                        None => keeps = keeps && is_timed(target, measure),
                     }
                     if cause == Some(Cause::Unavailable)
                         && target.unavailable.iter().any(|(kind, ..)| kind == StepKind::Compile.name())
@@ -172,8 +188,8 @@ fn is_lasting(target: &TargetReport) -> bool {
 }
 
 /// Whether everything that was to be timed was.
-fn is_timed(of: &KernelResult, target: &TargetReport, measure: Measure) -> bool {
-    measure == Measure::Verify || of.unavailable.is_empty() && target.failed.is_empty()
+fn is_timed(target: &TargetReport, measure: Measure) -> bool {
+    measure == Measure::Verify || target.unavailable.is_empty() && target.failed.is_empty()
 }
 
 /// A text of a bounded length.
@@ -203,6 +219,7 @@ fn of_diagnostic(found: &Diagnostic) -> MessageResult {
         code: found.code.to_string(),
         severity: severity(found.severity),
         message: shortened(lines.collect::<Vec<_>>().join("\n")),
+        field: None,
         file: place.map(|(file, ..)| base_name(&file.name)),
         line: place.and_then(|(_, line, _)| u32::try_from(line).ok()),
         column: place.and_then(|(.., column)| u32::try_from(column).ok()),
@@ -216,8 +233,10 @@ fn base_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_string()
 }
 
-/// How results are shown: it follows from the holdout shapes of packages.
+/// How results are shown: it follows from the shapes of packages.
 struct View {
+    /// The operators with a bench shape.
+    timed: BTreeSet<String>,
     /// The holdout shapes of each operator.
     holdout: BTreeMap<String, BTreeSet<String>>,
     held_back: HeldBack,
@@ -231,7 +250,11 @@ impl View {
             held.map(|shape| shape.name.clone()).collect()
         };
         let holdout = operators().map(|operator| (operator.name.clone(), names(operator))).collect();
-        View { holdout, held_back: HeldBack::of(operators()) }
+        let is_timed = |operator: &&kforge_types::model::Operator| {
+            operator.shapes.iter().any(|shape| shape.role == ShapeRole::Bench)
+        };
+        let timed = operators().filter(is_timed).map(|operator| operator.name.clone()).collect();
+        View { timed, holdout, held_back: HeldBack::of(operators()) }
     }
 
     /// A text without what holdout shapes are.
@@ -283,22 +306,43 @@ impl View {
             let shapes = champion.shapes.iter().filter(|shape| !holdout.contains(*shape)).cloned().collect();
             Some((champion.variant.clone()?, shapes))
         });
-        let timed = measure == Measure::Build;
+        let is_built = measure == Measure::Build;
+        let verdict = found.as_ref().map_or(VerdictWord::Pass, |(verdict, _)| *verdict);
         let result = KernelResult {
             kernel: kernel.name.clone(),
             operator: kernel.operator.clone(),
             target: target.target.clone(),
             types: target.types.clone(),
-            verdict: found.as_ref().map_or(VerdictWord::Pass, |(verdict, _)| *verdict),
+            verdict,
             reason: found.as_ref().map(|(_, (_, reason))| reason.clone()),
             variants: of.into_iter().map(|(variant, _)| variant).collect(),
-            champions: champions.filter(|_| timed).collect(),
+            champions: champions.filter(|_| is_built).collect(),
             observed_on: target.observed_on.clone(),
             baselines: target.baselines.clone(),
             calls: target.calls.clone(),
             unavailable: target.unavailable.iter().map(|(kind, n, why)| (kind.clone(), *n, self.text(why))).collect(),
+            untimed: (measure != Measure::Verify).then(|| self.untimed(kernel, target, verdict)).flatten(),
         };
         (result, found.map(|(_, why)| why))
+    }
+
+    /// Why a kernel that was to be timed has no times; none if it has some.
+    fn untimed(&self, kernel: &KernelReport, target: &TargetReport, verdict: VerdictWord) -> Option<String> {
+        if !target.times.is_empty() || !target.calls.is_empty() {
+            return None;
+        }
+        let unavailable = target.unavailable.iter().find(|(kind, ..)| kind == StepKind::Bench.name());
+        let is_cpu = !target.shapes.is_empty() && target.shapes.iter().all(|shape| shape.emulated);
+        Some(match (verdict, unavailable) {
+            (VerdictWord::Fail, _) => "only variants that pass are timed".into(),
+            (_, Some((_, _, why))) => self.text(why),
+            _ if is_cpu => {
+                "only a device is timed, and this target is the processor: name one of a GPU, such as `sm_90a`".into()
+            }
+            _ if !self.timed.contains(&kernel.operator) => "the operator has no shape with the role `bench`".into(),
+            (VerdictWord::Unknown, None) => "only variants that pass are timed".into(),
+            (VerdictWord::Pass, None) => "no time was measured".into(),
+        })
     }
 
     /// The compiler's words: the first error with its place, then the rest.
@@ -387,6 +431,7 @@ impl View {
             code: message.code.clone(),
             severity: severity(message.severity),
             message: shortened(message.message.clone()),
+            field: None,
             file: message.place.as_ref().map(|place| place.file.clone()),
             line: message.place.as_ref().map(|place| place.line),
             column: message.place.as_ref().and_then(|place| place.column),
