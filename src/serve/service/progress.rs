@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_hears_what_is_installed_and_not_what_candidates_are_told() {
+    fn the_server_hears_what_is_installed_and_nothing_else_of_a_build() {
         #[derive(Default)]
         struct Heard(Mutex<Vec<String>>);
         impl Observer for Heard {
