@@ -74,9 +74,9 @@ impl Service {
             if ending.is_at_once() {
                 return self.leave();
             }
-            let (over, rest) = threads.into_iter().partition(|thread| thread.is_finished());
+            let (over, rest): (Vec<_>, Vec<_>) = threads.into_iter().partition(|thread| thread.is_finished());
             threads = rest;
-            for thread in <Vec<std::thread::JoinHandle<()>>>::from(over) {
+            for thread in over {
                 // A panic there is a bug that has been printed.
                 drop(thread.join());
             }

@@ -114,7 +114,7 @@ impl Service {
     pub(super) fn put_back(&self, content: Digest) {
         self.change(|Inner { state, journal }| {
             // It was put back when the service had to end at once.
-            if !state.entries.get(&content).is_some_and(|entry| entry.running.is_some()) {
+            if state.entries.get(&content).is_none_or(|entry| entry.running.is_none()) {
                 return;
             }
             // If it cannot be written, the next start counts this as an end of the server during the evaluation.
