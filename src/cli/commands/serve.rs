@@ -79,7 +79,7 @@ fn ending(context: &Context) -> Result<Ending, Failure> {
         let listening = move || {
             for _ in signals.forever() {
                 if !asks.ask() {
-                    std::process::exit(Exit::Interrupted as i32);
+                    signal_hook::low_level::exit(Exit::Interrupted as i32);
                 }
             }
         };
