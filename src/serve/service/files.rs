@@ -115,6 +115,7 @@ impl Files {
     }
 
     /// The manifest of the workspace.
+    #[cfg(test)]
     pub(super) fn manifest(&self) -> &str {
         &self.manifest
     }
