@@ -161,6 +161,16 @@ class Requests(unittest.TestCase):
             with self.assertRaisesRegex(KforgeError, "refused"):
                 Client("http://127.0.0.1:1").evaluate(OPERATOR)
 
+    def test_a_time_limit_that_is_no_number_of_seconds_is_refused_by_its_name(self) -> None:
+        for text in ("abc", "nan", "-1", "1 s"):
+            with mock.patch.dict("os.environ", {"KFORGE_SERVE_TIMEOUT": text}):
+                with self.assertRaisesRegex(ValueError, f"`{text}`: expected a number of seconds.*`KFORGE_SERVE_TIMEOUT`"):
+                    Client("http://a")
+                self.assertEqual(Client("http://a", timeout=0.0).timeout, 0.0)
+        for limit in (float("nan"), -1.0):
+            with self.assertRaisesRegex(ValueError, "expected a number of seconds.*`timeout`"):
+                Client("http://a", timeout=limit)
+
     def test_the_text_of_a_refused_candidate_names_the_field_of_the_request(self) -> None:
         at = {"severity": "error", "message": "unknown dtype `f33`", "field": "candidate.operator.operator.inputs.x.dtype"}
         with Server(done("unknown", reason="r", messages=[at])) as server:

@@ -70,7 +70,10 @@ class Client:
         if not self.url.startswith(("http://", "https://")):
             raise ValueError(f"the server is `{self.url}`: expected a URL such as `http://HOST:7377` (`KFORGE_SERVE_URL`)")
         self.token = token or os.environ.get("KFORGE_SERVE_TOKEN")
-        self.timeout = float(os.environ.get("KFORGE_SERVE_TIMEOUT") or 1800.0) if timeout is None else timeout
+        if timeout is None:
+            self.timeout = _limit("KFORGE_SERVE_TIMEOUT", os.environ.get("KFORGE_SERVE_TIMEOUT") or 1800.0)
+        else:
+            self.timeout = _limit("timeout", timeout)
 
     def evaluate(self, candidate: Mapping[str, Any], **options: Any) -> Evaluation:
         """Evaluates `{"operator": ...}` or `{"package": ...}`. Options are fields of the request: `target`, `measure`, `id`.
@@ -91,6 +94,18 @@ class Client:
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, until: float) -> dict[str, Any]:
         return request(method, self.url + path, self.token, body, WAIT + 30.0, until)
+
+
+def _limit(name: str, seconds: str | float) -> float:
+    """A time limit, stated as `name`."""
+    try:
+        limit = float(seconds)
+    except (TypeError, ValueError):
+        limit = -1.0
+    # Nothing is later than a limit that is no number.
+    if not limit >= 0.0:
+        raise ValueError(f"the time limit is `{seconds}`: expected a number of seconds such as `1800` (`{name}`)")
+    return limit
 
 
 def evaluate(candidate: Mapping[str, Any], client: Client | None = None, **options: Any) -> Evaluation:
