@@ -24,7 +24,7 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
     let both = json!({ "candidate": { "operator": { "operator": {}, "source": "" }, "package": { "manifest": "" } } })
         .to_string();
     let out = json!({ "candidate": { "package": { "manifest": "", "files": { "../x": "" } } } }).to_string();
-    let cases: [(&[u8], &str); 18] = [
+    let cases: [(&[u8], &str); 20] = [
         (b"", "is empty"),
         (b"{", "EOF"),
         (b"[null, null]", "not a JSON object"),
@@ -47,6 +47,14 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
         (
             b"{\"candidate\": \"x\"}",
             "in `candidate`: invalid type: string \"x\", expected an object with `operator` or `package`",
+        ),
+        (
+            b"{\"candidate\": [null, {\"manifest\": \"\"}]}",
+            "in `candidate`: invalid type: sequence, expected an object with `operator` or `package`",
+        ),
+        (
+            b"{\"candidate\": {\"operator\": null, \"package\": {\"manifest\": \"\"}}}",
+            "in `candidate.operator`: invalid type: null",
         ),
         (b"{\"candidate\": {\"operator\": {}}}", "in `candidate.operator`: missing field `operator`"),
         (
