@@ -13,6 +13,9 @@ pub enum NoServer {
     /// It is not to be used.
     #[error("the server `{0}` is not used: this machine is offline, or `remote.mode` is `off`")]
     NotUsed(String),
+    /// The command was interrupted before anything was known.
+    #[error("interrupted")]
+    Interrupted,
     /// This program cannot use one.
     #[error("the server `{0}` is not used: this kforge was built without its feature `remote`")]
     NoFeature(String),
@@ -36,6 +39,7 @@ impl NoServer {
             NoServer::NotUsed(_) => {
                 "leave out `--offline` and the setting `net.offline`, and set `remote.mode` to `read` or `read-write`"
             }
+            NoServer::Interrupted => "run the command again",
             NoServer::NoFeature(_) => "install a kforge with its feature `remote`, which it has by default",
             NoServer::Fails { remedy, .. } => remedy,
         }
@@ -69,12 +73,32 @@ pub struct Server {
     pub trial: Option<Trial>,
     /// Whether the settings ask for execution there (`remote.execute`).
     pub is_asked: bool,
+    /// Whether the settings ask it to store results (`remote.mode`).
+    pub is_to_store: bool,
 }
 
 impl Server {
     /// Whether it does what the settings ask it for.
     pub fn is_usable(&self) -> bool {
-        !self.is_asked || matches!(self.trial, Some(Trial::Executed(_)))
+        let executes = matches!(self.trial, Some(Trial::Executed(_)));
+        (executes || !self.is_asked) && !self.lacks_storing()
+    }
+
+    /// Whether it stores no results although the settings ask it to.
+    pub fn lacks_storing(&self) -> bool {
+        self.is_to_store && !self.stores_results
+    }
+
+    /// What to do about what it does not do, a remedy for each.
+    pub fn remedies(&self) -> Vec<&'static str> {
+        let storing = self.lacks_storing();
+        let storing = storing.then_some("let its operator allow you to store results, or set `remote.mode` to `read`");
+        let executing = match &self.trial {
+            Some(Trial::NotExecuted { remedy, .. }) => Some(*remedy),
+            None if self.is_asked => Some("name a server that executes, or set `remote.execute = false`"),
+            _ => None,
+        };
+        storing.into_iter().chain(executing).collect()
     }
 }
 
@@ -120,8 +144,13 @@ impl Session {
         let url = parsed.to_string();
         let access = self.remote_access(parsed);
         let can = kforge_remote::Remote::capabilities(&access, &self.interrupted);
-        let can = can.map_err(|e| fails(e.to_string(), e.remedy()))?;
-        let trial = can.executes.then(|| self.tried(access));
+        let can = can.map_err(|e| fails(e.to_string(), e.remedy()));
+        let trial = can.as_ref().ok().filter(|can| can.executes).map(|_| self.tried(access));
+        // What was cut off says nothing of the server.
+        if self.interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(NoServer::Interrupted);
+        }
+        let can = can?;
         Ok(Server {
             url,
             functions: (can.functions.clone(), can.digest_function().to_string()),
@@ -135,6 +164,7 @@ impl Session {
             kept: if can.executes { self.kept() } else { vec![] },
             trial,
             is_asked: self.settings.flag("remote.execute"),
+            is_to_store: self.settings.word("remote.mode") == Some("read-write"),
         })
     }
 
@@ -155,7 +185,6 @@ impl Session {
         use kforge_engine::blobs::Store;
         use kforge_remote::{Remote, RemoteError, RemoteOptions, RemoteStep, StepInput};
         use kforge_types::record::{Form, StepKind};
-        use std::sync::atomic::Ordering;
         use std::sync::{Arc, Mutex, PoisonError};
         /// What is to be looked at where the trial fails on this machine.
         const HERE: &str = "mend the cause on this machine: the home and its disk";
@@ -210,7 +239,6 @@ impl Session {
         drop(remote);
         match answer {
             Some(_) => Ok(took),
-            None if self.interrupted.load(Ordering::Relaxed) => Err(("interrupted".into(), "run the command again")),
             None => {
                 let why = said.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let large = || ("the answer of the worker is too large".into(), "look at the log of the worker");

@@ -8,7 +8,7 @@ use crate::cli::args::DoctorArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_ops::doctor::{Finding, Presence, diagnose};
-use kforge_ops::remote_server::{Server, Trial};
+use kforge_ops::remote_server::{NoServer, Server, Trial};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default().bold();
@@ -17,7 +17,9 @@ const DIM: Style = Style::new().dimmed();
 /// Runs the command.
 pub fn run(context: &Context, args: &DoctorArgs) -> CommandResult {
     if args.remote {
+        context.interrupts()?;
         let (text, is_usable) = match context.session.remote_server() {
+            Err(NoServer::Interrupted) => return Ok(Exit::Interrupted),
             Ok(server) => (described(&server), server.is_usable()),
             Err(why) => (format!("{OPEN}   missing{OPEN:#} {why}\n{}", to_fix(why.remedy())), false),
         };
@@ -98,13 +100,8 @@ fn described(server: &Server) -> String {
             ("trial step", trial),
         ]);
     }
-    let remedy = match &server.trial {
-        Some(Trial::NotExecuted { remedy, .. }) => to_fix(remedy),
-        None if server.is_asked => to_fix("name a server that executes, or set `remote.execute = false`"),
-        _ => String::new(),
-    };
     let lines = lines.into_iter().map(|(name, what)| format!("{GOOD}{name:>12}{GOOD:#} {what}\n"));
-    lines.chain([remedy]).collect()
+    lines.chain(server.remedies().into_iter().map(to_fix)).collect()
 }
 
 #[cfg(test)]
