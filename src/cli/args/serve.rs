@@ -52,7 +52,7 @@ pub struct ServeArgs {
     /// Variants times shapes of one request
     #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 4096, value_parser = number, help_heading = "Limits")]
     pub steps: usize,
-    /// Times that the server was killed, or a worker, during one evaluation after which it is given up
+    /// Runs of an evaluation that may end with a killed server or worker; then it is given up
     #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
     pub attempts: u32,
     /// Ended tasks of one client that are kept
@@ -96,6 +96,14 @@ fn number(text: &str) -> Result<usize, String> {
 
 /// `HOST:PORT`. A host is an address, or a name that the system knows.
 fn address(text: &str) -> Result<SocketAddr, String> {
+    address_by(text, |host, port| (host, port).to_socket_addrs().map(Iterator::collect))
+}
+
+/// The same. `resolve` gives the addresses of a name.
+fn address_by(
+    text: &str,
+    resolve: impl FnOnce(&str, u16) -> std::io::Result<Vec<SocketAddr>>,
+) -> Result<SocketAddr, String> {
     const EXPECTED: &str = "expected `HOST:PORT`, such as `127.0.0.1:7377` or `[::1]:7377`";
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -112,8 +120,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     if host.is_empty() {
         return Err(format!("the host is missing: {EXPECTED}"));
     }
-    let found = (host, port).to_socket_addrs().map_err(|why| format!("the host `{host}` is unknown: {why}"))?;
-    let found: Vec<SocketAddr> = found.collect();
+    let found = resolve(host, port).map_err(|why| format!("the host `{host}` is unknown: {why}"))?;
     // Clients try 127.0.0.1 for `localhost`, whatever comes first here.
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| format!("the host `{host}` has no address"))
@@ -125,10 +132,23 @@ mod tests {
 
     #[test]
     fn an_address_has_a_known_host_and_a_port() {
-        for text in ["127.0.0.1:7377", "[::1]:0", "localhost:80"] {
-            assert!(address(text).is_ok(), "{text}");
+        let resolve = |host: &str, port| match host {
+            "two" => Ok(["::1", "127.0.0.2"].map(|ip| SocketAddr::new(ip.parse().unwrap(), port)).to_vec()),
+            "six" => Ok(vec![SocketAddr::new("::2".parse().unwrap(), port)]),
+            "none" => Ok(vec![]),
+            _ => Err(std::io::Error::other("nobody knows it")),
+        };
+        let address = |text| address_by(text, resolve);
+        for (text, expected) in [
+            ("127.0.0.1:7377", "127.0.0.1:7377"),
+            ("[::1]:0", "[::1]:0"),
+            ("two:80", "127.0.0.2:80"),
+            ("six:80", "[::2]:80"),
+        ] {
+            assert_eq!(address(text).unwrap().to_string(), expected, "{text}");
         }
-        assert_eq!(address("localhost:80").unwrap().ip().to_string(), "127.0.0.1");
+        // The system knows this one without asking others.
+        assert_eq!(super::address("localhost:80").unwrap().to_string(), "127.0.0.1:80");
         for (text, said) in [
             ("127.0.0.1", "the port is missing"),
             ("::1", "the port is missing"),
@@ -138,7 +158,8 @@ mod tests {
             ("127.0.0.1:x", "`x` is not a port"),
             ("127.0.0.1:70000", "`70000` is not a port"),
             (":7377", "the host is missing"),
-            ("no.such.host.invalid:1", "the host `no.such.host.invalid` is unknown"),
+            ("unknown:1", "the host `unknown` is unknown: nobody knows it"),
+            ("none:1", "the host `none` has no address"),
         ] {
             let found = address(text).unwrap_err();
             assert!(found.starts_with(said), "{text}: {found}");
