@@ -90,11 +90,11 @@ pub struct WorkerDied {
     pub stderr: String,
     /// Whether it was killed because the build was interrupted.
     pub interrupted: bool,
-    /// Whether another process or the system killed it: nothing that it executed did.
+    /// Whether SIGKILL ended it: from the system, from somebody, or from a process that it started itself, such as that of a candidate.
     pub killed: bool,
 }
 
-/// The signal that only another process or the system sends.
+/// The signal with which the system ends processes when memory runs out. No fault of a process sends it.
 const KILL: i32 = 9;
 
 impl WorkerDied {

@@ -37,7 +37,7 @@ pub struct Why {
     pub after: Option<String>,
 }
 
-/// A fault of the system that makes steps fail.
+/// A fault of the system, or an act of another process, that makes steps fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trouble {
