@@ -8,8 +8,8 @@
 //! | a result is shown once its row is on disk | a task has one answer, even if the machine loses power |
 //! | a result that another run could change (a time-out, a missing device) answers its tasks and no later ones | what went wrong once must not be answered for ever |
 //! | a result answers later tasks of the same process only | another kforge or another device may decide otherwise; the home's cache knows when it would |
-//! | an evaluation during which two servers ended is not begun a third time | otherwise one request would end the server at each start |
-//! | an evaluation that is open because a worker was killed is repeated, up to as many attempts | the system kills the largest process, not the one that needs too much |
+//! | an evaluation during which the server was killed twice is not begun a third time | otherwise one request would end the server at each start |
+//! | an evaluation that lacks something because a worker was killed is repeated, and each time counts as much | the system can kill a worker because of what others need. A candidate's own process that it kills is a crash: the candidate could have ended it so itself |
 
 mod accept;
 mod clock;
@@ -77,7 +77,7 @@ pub struct Config {
     pub queue_bytes: u64,
     /// The most variants times shapes of a request.
     pub most_steps: usize,
-    /// An evaluation during which so many servers or workers were killed is not begun again.
+    /// An evaluation of which so many runs ended because the server or a worker was killed is given up.
     pub attempts: u32,
     /// The most time of an evaluation.
     pub timeout: Duration,

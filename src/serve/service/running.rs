@@ -14,7 +14,7 @@ use super::summary::Summary;
 use super::tidy::Collection;
 use super::{Inner, Service};
 use crate::api::{Cause, EvaluationRequest, VerdictWord};
-use kforge_foundation::base::Digest;
+use kforge_foundation::base::{Digest, count};
 
 /// How often the time of evaluations is looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -76,8 +76,9 @@ impl Service {
     fn evaluated(&self, begun: &Begun, folder: &Path) -> Evaluated {
         let Begun { request, stop, attempts, .. } = begun;
         if *attempts >= self.config.attempts {
+            let runs = count((*attempts).into(), "run");
             return fault(format!(
-                "the server ended {attempts} times while it evaluated this, so it does not try again"
+                "the server or a worker was killed during {runs} of this evaluation, so it is given up"
             ));
         }
         let evaluated = match request.read::<Row>() {
@@ -95,20 +96,35 @@ impl Service {
         evaluated
     }
 
-    /// Evaluates, and again if what was killed in the meantime is why nothing is decided: a worker, by the system or by somebody. Each time counts as an attempt.
+    /// Evaluates, and again if a worker was killed in the meantime, by the system or by somebody, and the result lacks something. Each time counts as an attempt.
     fn evaluate(&self, request: &EvaluationRequest, begun: &Begun, folder: &Path) -> Evaluated {
-        let Begun { stop, log, attempts, .. } = begun;
+        let Begun { content, stop, log, attempts, .. } = begun;
         let mut attempts = *attempts;
         loop {
             let evaluated = self.evaluator.evaluate(request, folder, &stop.interrupted, log);
             attempts += 1;
             let is_open = matches!(&evaluated, Evaluated::Done(summary) if is_open(summary));
-            if !(is_open && log.lost_a_worker()) || attempts >= self.config.attempts || stop.reason().is_some() {
+            let is_repeated = is_open && log.lost_a_worker() && attempts < self.config.attempts;
+            if !(is_repeated && self.begins_again(*content, stop)) {
                 return evaluated;
             }
             self.metrics.repeated.add();
             log.begin();
         }
+    }
+
+    /// Whether an evaluation begins once more, after a worker was killed: nothing stops it. What was killed counts after a restart, too.
+    fn begins_again(&self, content: Digest, stop: &Stop) -> bool {
+        self.change(|Inner { state, journal }| {
+            // With the lock, so that one that was put back meanwhile has not begun.
+            let begins = stop.reason().is_none();
+            if begins {
+                // If it cannot be written, this attempt does not count after a restart.
+                drop(journal.append(&Row::Began { content }));
+                state.began(content);
+            }
+            begins
+        })
     }
 
     pub(super) fn put_back(&self, content: Digest) {
@@ -180,9 +196,9 @@ impl Service {
     }
 }
 
-/// Whether a result leaves open what another run could decide.
+/// Whether a result leaves open what another run could decide or measure: a verdict, or times.
 fn is_open(summary: &Summary) -> bool {
-    !summary.keeps && summary.result.verdict == VerdictWord::Unknown
+    !summary.keeps && summary.result.verdict != VerdictWord::Fail
 }
 
 /// What an evaluation that may have been stopped gives. A build that was stopped can end with any error, which says nothing of the candidate.
@@ -207,6 +223,18 @@ fn fault(why: String) -> Evaluated {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pass_without_its_times_and_an_unknown_verdict_are_open_and_a_failure_is_not() {
+        let is_open = |verdict, keeps| {
+            let mut summary = Summary::without_report(Cause::Undecided, "why".into(), vec![]);
+            (summary.result.verdict, summary.keeps) = (verdict, keeps);
+            super::is_open(&summary)
+        };
+        let all = [VerdictWord::Pass, VerdictWord::Unknown, VerdictWord::Fail];
+        assert_eq!(all.map(|verdict| is_open(verdict, false)), [true, true, false]);
+        assert_eq!(all.map(|verdict| is_open(verdict, true)), [false; 3]);
+    }
 
     #[test]
     fn what_was_stopped_is_no_result_unless_it_would_be_the_same_again() {

@@ -2,8 +2,8 @@
 //! that a restart gives the same state. Knows where rows are; runs nothing.
 //!
 //! A *task* is an accepted request, under an id of its client. An *evaluation* is that of a content, and may have several tasks. A *result* is that of an
-//! evaluation; it lives as long as a task refers to it. A *suspect* is an evaluation during which a server ended without finishing it: suspects run one after
-//! another, so that the one that ends servers is found.
+//! evaluation; it lives as long as a task refers to it. A *suspect* is an evaluation during which an earlier server, or a worker of it, was killed: suspects run
+//! one after another, so that the one that ends servers is found.
 
 mod retention;
 mod rows;

@@ -15,7 +15,7 @@ use kforge_pipeline::report::Report;
 use kforge_pipeline::report::document::{KernelReport, ShapeReport, TargetReport, TimeReport};
 use kforge_pipeline::report::failure::FailureReport;
 use kforge_pipeline::report::messages::{COMPILE_ERROR, COMPILE_REFUSED, MessageReport};
-use kforge_types::model::{Package, ShapeRole};
+use kforge_types::model::{Arch, Package, ShapeRole};
 use kforge_types::record::{FindingKind, StepKind, Unknown, Verdict};
 
 /// The most bytes of one text. A compiler can print without end.
@@ -237,6 +237,10 @@ fn base_name(path: &str) -> String {
 struct View {
     /// The operators with a bench shape.
     timed: BTreeSet<String>,
+    /// The targets that are the processor.
+    processors: BTreeSet<String>,
+    /// The kernels in PyTorch, of which calls are timed.
+    called: BTreeSet<String>,
     /// The holdout shapes of each operator.
     holdout: BTreeMap<String, BTreeSet<String>>,
     held_back: HeldBack,
@@ -254,7 +258,11 @@ impl View {
             operator.shapes.iter().any(|shape| shape.role == ShapeRole::Bench)
         };
         let timed = operators().filter(is_timed).map(|operator| operator.name.clone()).collect();
-        View { timed, holdout, held_back: HeldBack::of(operators()) }
+        let targets = packages.iter().flat_map(|package| &package.targets);
+        let processors = targets.filter(|(_, target)| target.arch == Arch::Cpu).map(|(name, _)| name.clone()).collect();
+        let kernels = packages.iter().flat_map(|package| &package.kernels);
+        let called = kernels.filter(|kernel| kernel.torch.is_some()).map(|kernel| kernel.name.clone()).collect();
+        View { timed, processors, called, holdout, held_back: HeldBack::of(operators()) }
     }
 
     /// A text without what holdout shapes are.
@@ -321,27 +329,41 @@ impl View {
             baselines: target.baselines.clone(),
             calls: target.calls.clone(),
             unavailable: target.unavailable.iter().map(|(kind, n, why)| (kind.clone(), *n, self.text(why))).collect(),
-            untimed: (measure != Measure::Verify).then(|| self.untimed(kernel, target, verdict)).flatten(),
+            untimed: self.untimed(kernel, target, measure, verdict),
         };
         (result, found.map(|(_, why)| why))
     }
 
     /// Why a kernel that was to be timed has no times; none if it has some.
-    fn untimed(&self, kernel: &KernelReport, target: &TargetReport, verdict: VerdictWord) -> Option<String> {
-        if !target.times.is_empty() || !target.calls.is_empty() {
+    fn untimed(
+        &self,
+        kernel: &KernelReport,
+        target: &TargetReport,
+        measure: Measure,
+        verdict: VerdictWord,
+    ) -> Option<String> {
+        if measure == Measure::Verify || !target.times.is_empty() || !target.calls.is_empty() {
             return None;
         }
-        let unavailable = target.unavailable.iter().find(|(kind, ..)| kind == StepKind::Bench.name());
-        let is_cpu = !target.shapes.is_empty() && target.shapes.iter().all(|shape| shape.emulated);
+        let times = |kind: &str| [StepKind::Bench, StepKind::Calls].iter().any(|timing| timing.name() == kind);
+        let unavailable = target.unavailable.iter().find(|(kind, ..)| times(kind));
+        let is_of = |of: &BTreeSet<String>, name: &String| of.contains(name);
         Some(match (verdict, unavailable) {
             (VerdictWord::Fail, _) => "only variants that pass are timed".into(),
-            (_, Some((_, _, why))) => self.text(why),
-            _ if is_cpu => {
+            _ if is_of(&self.processors, &target.target) => {
                 "only a device is timed, and this target is the processor: name one of a GPU, such as `sm_90a`".into()
             }
-            _ if !self.timed.contains(&kernel.operator) => "the operator has no shape with the role `bench`".into(),
+            _ if target.host.is_some() => "a kernel with a launcher of its own is not timed".into(),
+            _ if !is_of(&self.timed, &kernel.operator) => "the operator has no shape with the role `bench`".into(),
+            _ if measure == Measure::Bench && is_of(&self.called, &kernel.name) => {
+                "of a kernel in PyTorch, only the measure `build` times calls".into()
+            }
+            (_, Some((_, _, why))) => self.text(why),
             (VerdictWord::Unknown, None) => "only variants that pass are timed".into(),
-            (VerdictWord::Pass, None) => "no time was measured".into(),
+            (VerdictWord::Pass, None) => match target.failures().iter().find(|failure| times(&failure.kind)) {
+                Some(failure) => self.failure(failure, target),
+                None => "no time was measured".into(),
+            },
         })
     }
 
@@ -485,6 +507,67 @@ fn time_of(time: &TimeReport) -> TimeResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_foundation::base::SourceFile;
+    use kforge_types::model::{inherit, parse};
+
+    /// Why the kernel `k` of a package has no times on a target, which reports this.
+    fn untimed(kernel: &str, target: serde_json::Value, measure: Measure) -> Option<String> {
+        let text = format!(
+            "[package]\nname = \"p\"\n[targets.here]\narch = \"cpu\"\n[targets.h]\narch = \"sm_90a\"\n[operator.o]\ndims = [\"n\"]\n\
+             inputs.x = {{ dtype = \"f32\", shape = [\"n\"] }}\noutputs.y = {{ dtype = \"f32\", shape = [\"n\"] }}\n\
+             reference = {{ builtin = \"elementwise\", y = \"2 * x\" }}\ntolerance = {{ atol = 1e-6, rtol = 1e-6 }}\n\
+             shapes.s = {{ n = 70, role = \"bench\" }}\n[kernel.k]\noperator = \"o\"\n{kernel}\n"
+        );
+        let file = SourceFile { name: "kernel.toml".into(), text: text.as_str().into() };
+        let (manifest, found) = parse(&std::sync::Arc::new(file));
+        assert!(found.is_empty(), "{found:?}");
+        let (package, found) = inherit(&manifest.unwrap(), None);
+        assert!(found.is_empty(), "{found:?}");
+        let package = package.unwrap();
+        let shape = serde_json::json!({ "shape": "s", "variant": "", "verdict": "pass", "emulated": false, "worst": null,
+            "explanation": "" });
+        let mut report = serde_json::json!({ "target": "h", "types": "", "champions": [], "shapes": [shape], "variants": [1, 1, 0],
+            "machine": [], "methods": [], "unavailable": [], "failed": [] });
+        report.as_object_mut().unwrap().extend(target.as_object().unwrap().clone());
+        let mut of = kforge_pipeline::report::document::PackageReport { name: "p".into(), ..Default::default() };
+        let target = serde_json::from_value(report).unwrap();
+        of.kernels = vec![KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] }];
+        let report = Report { packages: vec![of], ..Report::default() };
+        let result = Summary::of(&report, &[package], measure).result;
+        assert_eq!(result.verdict, VerdictWord::Pass);
+        result.kernels[0].untimed.clone()
+    }
+
+    #[test]
+    fn why_nothing_was_timed_follows_from_the_target_the_language_and_what_steps_said() {
+        let cuda = "source = \"k.cu\"\nlaunch = [{ entry = \"k\", grid = [\"1\"], block = [\"64\"], args = [\"x\", \"y\", \"n\"] }]";
+        let torch = "language = \"torch\"\nsource = \"k.py::k\"";
+        let of = |kernel, target, measure| untimed(kernel, target, measure).unwrap_or_default();
+        let (bench, build) = (Measure::Bench, Measure::Build);
+        let nothing = || serde_json::json!({});
+        // The shapes need not be emulated on the processor.
+        for kernel in [cuda, torch] {
+            let here = of(kernel, serde_json::json!({ "target": "here" }), bench);
+            assert!(here.starts_with("only a device is timed, and this target is the processor"), "{here}");
+        }
+        assert_eq!(of(torch, nothing(), bench), "of a kernel in PyTorch, only the measure `build` times calls");
+        for kind in ["bench", "calls"] {
+            let none = serde_json::json!({ "unavailable": [[kind, 1, "no device"]] });
+            assert_eq!(of(if kind == "calls" { torch } else { cuda }, none, build), "no device");
+            let failure = serde_json::json!({ "kind": kind, "message": "the worker was killed", "steps": ["a"] });
+            let failed = serde_json::json!({ "failed": [["a", "the worker was killed"]], "failures": [failure] });
+            assert_eq!(of(cuda, failed, bench), format!("{kind}: the worker was killed"));
+        }
+        // What failed is no timing.
+        let other = serde_json::json!({ "kind": "pairs", "message": "no", "steps": ["a"] });
+        let other = serde_json::json!({ "failed": [["a", "no"]], "failures": [other] });
+        assert_eq!(of(cuda, other, bench), "no time was measured");
+        assert_eq!(
+            of(cuda, serde_json::json!({ "host": "launch.cu::run" }), bench),
+            "a kernel with a launcher of its own is not timed"
+        );
+        assert_eq!(untimed(cuda, nothing(), Measure::Verify), None);
+    }
 
     #[test]
     fn no_text_of_a_result_names_folders_of_the_server() {

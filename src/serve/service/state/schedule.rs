@@ -13,7 +13,7 @@ pub(in crate::service) struct Begun {
     pub(in crate::service) request: Place,
     pub(in crate::service) stop: Arc<Stop>,
     pub(in crate::service) log: Arc<ProgressLog>,
-    /// How many servers ended during it.
+    /// How many of its runs ended because the server or a worker was killed.
     pub(in crate::service) attempts: u32,
 }
 
@@ -46,7 +46,7 @@ impl State {
         std::iter::from_fn(|| self.suspects.pop_front()).find(is_next)
     }
 
-    /// An evaluation was stopped, and has no result. It waits again if a task still waits for it.
+    /// An evaluation was stopped, and has no result. It waits again if a task still waits for it. The run that was stopped is none that counts; earlier ones do.
     pub(in crate::service) fn put_back(&mut self, content: Digest) {
         let Some(entry) = self.entries.get_mut(&content) else { return };
         self.running -= usize::from(entry.running.take().is_some());
@@ -61,8 +61,8 @@ impl State {
         }
     }
 
-    /// A server began an evaluation, and ended before it did.
-    pub(super) fn began(&mut self, content: Digest) {
+    /// An evaluation began: in a server that ended before it did, or once more after a worker was killed.
+    pub(in crate::service) fn began(&mut self, content: Digest) {
         if let Some(entry) = self.entries.get_mut(&content) {
             entry.begun += 1;
         }
