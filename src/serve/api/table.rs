@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn what_is_no_value_of_toml_is_refused_with_what_it_is() {
         for (text, said) in [
-            (r#"{"a":null}"#, "invalid type: null, expected a value of `kernel.toml`"),
+            (r#"{"a":null}"#, "invalid type: null, expected a boolean, a number, a text, a list or an object"),
             (r#"{"a":18446744073709551615}"#, "an integer is larger"),
             (r#"{"a":1,"a":2}"#, "the key `a` is there twice"),
             ("[]", "expected a table of `kernel.toml`"),

@@ -76,7 +76,7 @@ impl Service {
     fn evaluated(&self, begun: &Begun, folder: &Path) -> Evaluated {
         let Begun { request, stop, attempts, .. } = begun;
         if *attempts >= self.config.attempts {
-            let runs = count((*attempts).into(), "run");
+            let runs = count(*attempts, "run");
             return fault(format!(
                 "the server or a worker was killed during {runs} of this evaluation, so it is given up"
             ));
@@ -229,7 +229,7 @@ mod tests {
         let is_open = |verdict, keeps| {
             let mut summary = Summary::without_report(Cause::Undecided, "why".into(), vec![]);
             (summary.result.verdict, summary.keeps) = (verdict, keeps);
-            super::is_open(&summary)
+            is_open(&summary)
         };
         let all = [VerdictWord::Pass, VerdictWord::Unknown, VerdictWord::Fail];
         assert_eq!(all.map(|verdict| is_open(verdict, false)), [true, true, false]);

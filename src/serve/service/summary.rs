@@ -511,7 +511,7 @@ mod tests {
     use kforge_types::model::{inherit, parse};
 
     /// Why the kernel `k` of a package has no times on a target, which reports this.
-    fn untimed(kernel: &str, target: serde_json::Value, measure: Measure) -> Option<String> {
+    fn untimed(kernel: &str, target: Value, measure: Measure) -> Option<String> {
         let text = format!(
             "[package]\nname = \"p\"\n[targets.here]\narch = \"cpu\"\n[targets.h]\narch = \"sm_90a\"\n[operator.o]\ndims = [\"n\"]\n\
              inputs.x = {{ dtype = \"f32\", shape = [\"n\"] }}\noutputs.y = {{ dtype = \"f32\", shape = [\"n\"] }}\n\
