@@ -12,6 +12,7 @@ use super::pool::{Pool, WorkerDied};
 use super::stage;
 use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
+use kforge_types::record::event::Trouble;
 use kforge_types::record::{Note, Spec, StepKind};
 
 /// The time limit in seconds for starting a runner at a device.
@@ -145,10 +146,12 @@ fn of_death(job: &Job<'_>, died: &WorkerDied) -> RunError {
     }
     let stderr = died.stderr.trim();
     let note = |text: &str| Note::new(Severity::Error, "worker.died", text);
+    let trouble = died.killed.then_some(Trouble::Killed);
+    let help = trouble.map(|trouble| format!("; {}", trouble.help())).unwrap_or_default();
     RunError::Failed {
-        message: format!("{died} while executing a `{}` step", job.spec.kind),
+        message: format!("{died} while executing a `{}` step{help}", job.spec.kind),
         notes: (!stderr.is_empty()).then(|| note(stderr)).into_iter().collect(),
-        trouble: None,
+        trouble,
     }
 }
 

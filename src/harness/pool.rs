@@ -90,11 +90,16 @@ pub struct WorkerDied {
     pub stderr: String,
     /// Whether it was killed because the build was interrupted.
     pub interrupted: bool,
+    /// Whether SIGKILL ended it: from the system, from somebody, or from a process that it started itself, such as that of a candidate.
+    pub killed: bool,
 }
+
+/// The signal with which the system ends processes when memory runs out. No fault of a process sends it.
+const KILL: i32 = 9;
 
 impl WorkerDied {
     fn system(e: &io::Error) -> Self {
-        WorkerDied { end: format!("could not be run: {e}"), stderr: String::new(), interrupted: false }
+        WorkerDied { end: format!("could not be run: {e}"), stderr: String::new(), interrupted: false, killed: false }
     }
 }
 
@@ -162,6 +167,7 @@ impl Pool {
                     end: died.end.to_string(),
                     stderr: died.stderr.text(),
                     interrupted: died.end == End::Interrupted,
+                    killed: died.end == End::Signalled(KILL),
                 });
             }
             Ok(Ok(answered)) => answered,
@@ -171,6 +177,7 @@ impl Pool {
             end: format!("gave a malformed response: {e}"),
             stderr: String::new(),
             interrupted: false,
+            killed: false,
         })?;
         if let Some(device) = &seat.1 {
             self.workers_at(device, |workers| workers.warm.get_or_insert_with(Instant::now).elapsed());

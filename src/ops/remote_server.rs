@@ -8,11 +8,14 @@ use crate::Session;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoServer {
     /// The settings name none.
-    #[error("no server is named: set `remote.url`, for example with `KFORGE_REMOTE_URL=grpcs://HOST:PORT`")]
+    #[error("no server is named")]
     NotNamed,
     /// It is not to be used.
-    #[error("the server `{0}` is not used: `--offline`, `net.offline` or `remote.mode = \"off\"` is set")]
+    #[error("the server `{0}` is not used: this machine is offline, or `remote.mode` is `off`")]
     NotUsed(String),
+    /// The command was interrupted before anything was known.
+    #[error("interrupted")]
+    Interrupted,
     /// This program cannot use one.
     #[error("the server `{0}` is not used: this kforge was built without its feature `remote`")]
     NoFeature(String),
@@ -23,7 +26,24 @@ pub enum NoServer {
         url: String,
         /// Why.
         why: String,
+        /// What to do about it.
+        remedy: &'static str,
     },
+}
+
+impl NoServer {
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            NoServer::NotNamed => "set `remote.url`, for example with `KFORGE_REMOTE_URL=grpcs://HOST:PORT`",
+            NoServer::NotUsed(_) => {
+                "leave out `--offline` and the setting `net.offline`, and set `remote.mode` to `read` or `read-write`"
+            }
+            NoServer::Interrupted => "run the command again",
+            NoServer::NoFeature(_) => "install a kforge with its feature `remote`, which it has by default",
+            NoServer::Fails { remedy, .. } => remedy,
+        }
+    }
 }
 
 /// What a server can do.
@@ -51,6 +71,35 @@ pub struct Server {
     pub kept: Vec<std::path::PathBuf>,
     /// What became of a trial step; none if the server executes nothing.
     pub trial: Option<Trial>,
+    /// Whether the settings ask for execution there (`remote.execute`).
+    pub is_asked: bool,
+    /// Whether the settings ask it to store results (`remote.mode`).
+    pub is_to_store: bool,
+}
+
+impl Server {
+    /// Whether it does what the settings ask it for.
+    pub fn is_usable(&self) -> bool {
+        let executes = matches!(self.trial, Some(Trial::Executed(_)));
+        (executes || !self.is_asked) && !self.lacks_storing()
+    }
+
+    /// Whether it stores no results although the settings ask it to.
+    pub fn lacks_storing(&self) -> bool {
+        self.is_to_store && !self.stores_results
+    }
+
+    /// What to do about what it does not do, a remedy for each.
+    pub fn remedies(&self) -> Vec<&'static str> {
+        let storing = self.lacks_storing();
+        let storing = storing.then_some("let its operator allow you to store results, or set `remote.mode` to `read`");
+        let executing = match &self.trial {
+            Some(Trial::NotExecuted { remedy, .. }) => Some(*remedy),
+            None if self.is_asked => Some("name a server that executes, or set `remote.execute = false`"),
+            _ => None,
+        };
+        storing.into_iter().chain(executing).collect()
+    }
 }
 
 /// What became of a trial step.
@@ -58,8 +107,13 @@ pub struct Server {
 pub enum Trial {
     /// A worker executed it, and its result was here after this time.
     Executed(Duration),
-    /// No worker did, for this reason.
-    NotExecuted(String),
+    /// No worker did.
+    NotExecuted {
+        /// The reason.
+        why: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
 }
 
 impl Session {
@@ -83,12 +137,20 @@ impl Session {
     #[cfg(feature = "remote")]
     fn examined(&self, url: &str) -> Result<Server, NoServer> {
         use kforge_foundation::config::ServerUrl;
-        let fails = |why: String| NoServer::Fails { url: url.to_string(), why };
-        let parsed = url.parse::<ServerUrl>().map_err(|e| fails(e.to_string()))?;
+        let fails = |why: String, remedy| NoServer::Fails { url: url.to_string(), why, remedy };
+        let parsed = url.parse::<ServerUrl>();
+        let parsed =
+            parsed.map_err(|e| fails(e.to_string(), "write it as `grpcs://HOST:PORT` or `grpc://HOST:PORT`"))?;
         let url = parsed.to_string();
         let access = self.remote_access(parsed);
-        let can = kforge_remote::Remote::capabilities(&access, &self.interrupted).map_err(|e| fails(e.to_string()))?;
-        let trial = can.executes.then(|| self.tried(access));
+        let can = kforge_remote::Remote::capabilities(&access, &self.interrupted);
+        let can = can.map_err(|e| fails(e.to_string(), e.remedy()));
+        let trial = can.as_ref().ok().filter(|can| can.executes).map(|_| self.tried(access));
+        // What was cut off says nothing of the server.
+        if self.interrupted.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(NoServer::Interrupted);
+        }
+        let can = can?;
         Ok(Server {
             url,
             functions: (can.functions.clone(), can.digest_function().to_string()),
@@ -101,6 +163,8 @@ impl Session {
             properties: self.execution(1).properties,
             kept: if can.executes { self.kept() } else { vec![] },
             trial,
+            is_asked: self.settings.flag("remote.execute"),
+            is_to_store: self.settings.word("remote.mode") == Some("read-write"),
         })
     }
 
@@ -109,25 +173,30 @@ impl Session {
     fn tried(&self, access: kforge_remote::Access) -> Trial {
         match self.executed(access) {
             Ok(took) => Trial::Executed(took),
-            Err(why) => Trial::NotExecuted(why),
+            Err((why, remedy)) => Trial::NotExecuted { why, remedy },
         }
     }
 
     #[cfg(feature = "remote")]
-    fn executed(&self, access: kforge_remote::Access) -> Result<Duration, String> {
+    fn executed(&self, access: kforge_remote::Access) -> Result<Duration, (String, &'static str)> {
         use crate::elsewhere::{StepFile, StepLimits};
         use crate::session::remote_workers::{compared, failure_in, meaning};
         use kforge_engine::Blobs;
         use kforge_engine::blobs::Store;
         use kforge_remote::{Remote, RemoteError, RemoteOptions, RemoteStep, StepInput};
         use kforge_types::record::{Form, StepKind};
-        use std::sync::atomic::Ordering;
         use std::sync::{Arc, Mutex, PoisonError};
-        let store = Arc::new(Store::new(&self.home().map_err(|e| e.to_string())?));
-        let said: Arc<Mutex<Option<String>>> = Arc::default();
-        let tell = |said: &Arc<Mutex<Option<String>>>| {
+        /// What is to be looked at where the trial fails on this machine.
+        const HERE: &str = "mend the cause on this machine: the home and its disk";
+        fn here(why: impl std::fmt::Display) -> (String, &'static str) {
+            (why.to_string(), HERE)
+        }
+        type Said = Option<(String, &'static str)>;
+        let store = Arc::new(Store::new(&self.home().map_err(here)?));
+        let said: Arc<Mutex<Said>> = Arc::default();
+        let tell = |said: &Arc<Mutex<Said>>| {
             let heard = said.clone();
-            move |why: Option<String>| {
+            move |why: Said| {
                 let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
                 *heard = why.or(heard.take());
             }
@@ -139,19 +208,19 @@ impl Session {
             holdout: false,
             private: vec![],
             interrupted: self.interrupted.clone(),
-            report: Box::new(move |error: &RemoteError| hears(Some(error.to_string()))),
+            report: Box::new(move |error: &RemoteError| hears(Some((error.to_string(), error.remedy())))),
             recheck: None,
         };
-        let remote = Remote::start(options, store.clone()).map_err(|e| e.to_string())?;
+        let remote = Remote::start(options, store.clone()).map_err(here)?;
         let execution = self.execution(1);
-        let (spec, processor) = trial_step().map_err(|e| e.to_string())?;
+        let (spec, processor) = trial_step().map_err(here)?;
         let limits = StepLimits { time_s: 60, run_s: 60, memory: 1 << 30, compiler_memory: 1 << 30 };
         let places = StepFile { cxx: None, python: None, toolchains: std::collections::BTreeMap::new(), limits };
-        let digest = store.put(&processor).map_err(|e| e.to_string())?;
+        let digest = store.put(&processor).map_err(here)?;
         let step = RemoteStep {
             program: execution.program,
-            spec: serde_json::to_vec(&spec).map_err(|e| e.to_string())?,
-            places: serde_json::to_vec(&places).map_err(|e| e.to_string())?,
+            spec: serde_json::to_vec(&spec).map_err(here)?,
+            places: serde_json::to_vec(&places).map_err(here)?,
             inputs: vec![StepInput { name: "processor".into(), digest, form: Form::Blob }],
             // Words in braces stand for digests that differ between steps, so a trial has none.
             properties: execution.properties.into_iter().filter(|(_, value)| !value.contains('{')).collect(),
@@ -160,7 +229,8 @@ impl Session {
             queue_limit: execution.queue_limit,
         };
         let read = move |answer: &[u8]| {
-            fails(failure_in(answer).map(|why| format!("the worker fails at it: {why}")));
+            let remedy = "look at the log of the worker";
+            fails(failure_in(answer).map(|why| (format!("the worker fails at it: {why}"), remedy)));
             meaning(StepKind::Oracle, answer)
         };
         let began = std::time::Instant::now();
@@ -169,10 +239,10 @@ impl Session {
         drop(remote);
         match answer {
             Some(_) => Ok(took),
-            None if self.interrupted.load(Ordering::Relaxed) => Err("interrupted".into()),
             None => {
                 let why = said.lock().unwrap_or_else(PoisonError::into_inner).take();
-                Err(why.unwrap_or_else(|| "the answer of the worker is too large".into()))
+                let large = || ("the answer of the worker is too large".into(), "look at the log of the worker");
+                Err(why.unwrap_or_else(large))
             }
         }
     }

@@ -15,7 +15,7 @@ use kforge_types::record::{Spec, StepKind, StepResult};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::breaker::Breaker;
-use super::client::{Answer, Request, Shared, serve};
+use super::client::{Answer, Request, Shared, TICK, serve};
 use super::connection::{Access, Connection};
 use super::recheck::differing;
 use super::step::{ReadAnswer, RemoteStep};
@@ -98,14 +98,24 @@ impl Remote {
         Ok(Remote { shared, requests, thread, writes, holdout, private, recheck, suspended, report, is_contradicted })
     }
 
-    /// Connects, and asks what the server can do.
+    /// Connects, and asks what the server can do. An interruption ends the wait for it.
     ///
     /// # Errors
     /// Why that is not known.
     pub fn capabilities(access: &Access, interrupted: &AtomicBool) -> Result<Capabilities, RemoteError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|e| RemoteError::Connect(e.to_string()))?;
-        runtime.block_on(Connection::open(access, interrupted)).map(|connection| connection.capabilities)
+        let interruption = async {
+            while !interrupted.load(Ordering::Relaxed) {
+                tokio::time::sleep(TICK).await;
+            }
+        };
+        runtime.block_on(async {
+            tokio::select! {
+                connection = Connection::open(access, interrupted) => connection.map(|connection| connection.capabilities),
+                () = interruption => Err(RemoteError::Connect("interrupted".into())),
+            }
+        })
     }
 
     /// Whether a hit has named this content.

@@ -30,8 +30,8 @@ use super::retry::{Limiter, sent};
 use super::step::{ReadAnswer, RemoteStep};
 use super::upload::Uploads;
 
-/// How often the thread looks whether the build was interrupted.
-const TICK: Duration = Duration::from_millis(50);
+/// How often a wait for the server looks whether the command was interrupted.
+pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 /// What other threads ask for.
 pub(crate) enum Request {

@@ -118,6 +118,45 @@ impl RemoteError {
         matches!(self, RemoteError::Status { code, .. } if code == "Unauthenticated")
     }
 
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            RemoteError::Connect(_) => {
+                "check the host and the port of `remote.url`, whether the server speaks TLS (`grpcs://`) or not (`grpc://`), and whether it runs"
+            }
+            RemoteError::Status { code, .. } => match code.as_str() {
+                "Unauthenticated" | "PermissionDenied" => {
+                    "name valid credentials: `remote.token-file`, `remote.credential-helper` or `remote.client-certificate`"
+                }
+                "Unimplemented" => "name a server of the Remote Execution API in `remote.url`",
+                "NotFound" | "InvalidArgument" => {
+                    "check `remote.instance-name`: the operator of the server knows its instances"
+                }
+                _ => "look at the log of the server",
+            },
+            RemoteError::Late { .. } => "look at the load of the server, or raise `remote.timeout`",
+            RemoteError::File { .. } | RemoteError::Helper { .. } | RemoteError::Credentials(_) => {
+                "mend what the settings `remote.*` name: `kforge config` shows them"
+            }
+            RemoteError::Exposed => "name the server by `grpcs://`",
+            RemoteError::Lacks(_) | RemoteError::Remembered => {
+                "let the operator of the server configure it so, or name another one"
+            }
+            RemoteError::Unroutable { .. } => "start a worker with these properties, or change `remote.properties`",
+            RemoteError::NotTaken { .. } => {
+                "start a worker with the properties of the step, or raise `remote.queue-limit`"
+            }
+            RemoteError::Differs(_) => "give the workers the kforge, the compiler and the libraries of this machine",
+            RemoteError::Worker(_) | RemoteError::Output(_) | RemoteError::Inputs(_) => {
+                "look at the log of the worker: it must be able to start this kforge (`remote.program`)"
+            }
+            RemoteError::WrongBytes(_)
+            | RemoteError::Gone
+            | RemoteError::Contradiction { .. }
+            | RemoteError::Entry(_) => "name another server, or let its operator clear it: it gives what it must not",
+        }
+    }
+
     /// Whether the server refused for a reason that will not go away during a build.
     pub(crate) fn is_final(&self) -> bool {
         match self {

@@ -318,11 +318,15 @@ fn two_builds_at_once_let_a_worker_execute_each_step_once() {
 fn doctor_reports_what_a_server_executes_and_lets_a_worker_execute_a_step() {
     let server = executing();
     let project = project(&server, ONE).var("KFORGE_REMOTE_PROPERTIES", "OSFamily=linux,pool=a-{toolchain}");
-    let said = |project: &Project| {
+    let doctor = |project: &Project, code: i32| {
         let output = project.command(&["doctor", "--remote"]).output().unwrap();
-        assert!(output.status.success());
-        String::from_utf8(output.stdout).unwrap()
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        // A server that does not do has a remedy.
+        assert_eq!(text.matches("to fix it: ").count(), usize::from(code != 0), "{text}");
+        text
     };
+    let said = |project: &Project| doctor(project, 0);
     let text = said(&project);
     for expected in ["sha256; kforge uses sha256", "OSFamily, pool (the operator", "a worker executed it in"] {
         assert!(text.contains(expected), "{text}");
@@ -350,14 +354,75 @@ fn doctor_reports_what_a_server_executes_and_lets_a_worker_execute_a_step() {
     ];
     for (worker, expected) in workers {
         server.state().options.worker = worker;
-        let text = said(&project);
+        let text = doctor(&project, 101);
         assert!(text.contains("not executed: ") && text.contains(expected), "{text}");
     }
-    let unknown = project.clone().var("KFORGE_REMOTE_PROPERTIES", "gpu=h200");
-    assert!(said(&unknown).contains("no worker with the properties `gpu=h200`"), "{}", said(&unknown));
+    let unknown = doctor(&project.clone().var("KFORGE_REMOTE_PROPERTIES", "gpu=h200"), 101);
+    assert!(unknown.contains("no worker with the properties `gpu=h200`"), "{unknown}");
+    assert!(unknown.contains("start a worker with these properties"), "{unknown}");
+    // It executes, and it is to store results as well.
+    let writes = project.clone().var("KFORGE_REMOTE_MODE", "read-write");
+    server.state().options.worker = Arc::new(process);
+    assert!(said(&writes).contains("stored and read"));
+    server.state().options.stores_no_results = true;
+    let text = doctor(&writes, 101);
+    assert!(text.contains("a worker executed it in") && text.contains("set `remote.mode` to `read`"), "{text}");
+    assert!(said(&project).contains("the server announces that it stores none"));
+    server.state().options.stores_no_results = false;
+    // A cache is all that is asked for.
+    server.state().options.worker = Arc::new(|_| Given { code: 127, ..Given::default() });
+    let output =
+        project.clone().var("KFORGE_REMOTE_EXECUTE", "false").command(&["doctor", "--remote"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.contains("not executed: ") && text.contains("to fix it: "), "{text}");
     server.state().options.executes = false;
-    assert!(said(&project).contains("no: steps run on this machine"));
-    assert!(said(&project.var("KFORGE_REMOTE_MODE", "off")).contains("is not used"));
+    assert!(doctor(&project, 101).contains("no: steps run on this machine"));
+    let cache = project.clone().var("KFORGE_REMOTE_EXECUTE", "false");
+    assert!(said(&cache).contains("no: steps run on this machine"));
+    assert!(doctor(&project.clone().var("KFORGE_REMOTE_MODE", "off"), 101).contains("is not used"));
+    drop(server);
+    let gone = doctor(&project.clone().var("KFORGE_REMOTE_URL", "grpc://127.0.0.1:1"), 101);
+    assert!(gone.contains("cannot be used") && gone.contains("check the host and the port of `remote.url`"), "{gone}");
+    let unnamed = doctor(&project.var("KFORGE_REMOTE_URL", ""), 101);
+    assert!(unnamed.contains("no server is named") && unnamed.contains("set `remote.url`"), "{unnamed}");
+}
+
+#[expect(unsafe_code, reason = "a signal to a process")]
+fn interrupt(child: &std::process::Child) {
+    let pid = i32::try_from(child.id()).unwrap();
+    // SAFETY: the child was not waited for, so the id is its own.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+}
+
+#[test]
+fn doctor_that_is_interrupted_cancels_its_step_and_says_nothing_of_the_server() {
+    let server = executing();
+    let project = project(&server, ONE).var("KFORGE_REMOTE_TIMEOUT", "100s");
+    let until = |method| {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while server.state().counts.of(method) == 0 {
+            assert!(std::time::Instant::now() < end, "{method:?}");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    };
+    let interrupted_in = |method| {
+        let mut child = project.command(&["doctor", "--remote"]).spawn().unwrap();
+        until(method);
+        // The name of the operation has to arrive.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let began = std::time::Instant::now();
+        interrupt(&child);
+        let status = child.wait().unwrap();
+        let said = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
+        assert_eq!((status.code(), said.as_str()), (Some(130), ""), "{method:?}");
+        assert!(began.elapsed() < std::time::Duration::from_secs(50), "{method:?}");
+    };
+    server.state().options.hangs = Some(Method::GetCapabilities);
+    interrupted_in(Method::GetCapabilities);
+    server.state().options.hangs = None;
+    server.state().options.queues_forever = true;
+    interrupted_in(Method::Execute);
+    until(Method::CancelOperation);
 }
 
 #[test]

@@ -103,6 +103,8 @@ pub(crate) struct Options {
     pub(crate) token: Option<String>,
     /// Uploads and updates are `PERMISSION_DENIED`, and the capabilities say that there are no updates.
     pub(crate) read_only: bool,
+    /// Updates are `PERMISSION_DENIED`, and the capabilities say that there are none. Uploads are taken.
+    pub(crate) stores_no_results: bool,
     /// Uploads and updates are `RESOURCE_EXHAUSTED`.
     pub(crate) full: bool,
     /// How long every answer takes.
@@ -158,6 +160,7 @@ impl Default for Options {
             instance: String::new(),
             token: None,
             read_only: false,
+            stores_no_results: false,
             full: false,
             delay: Duration::ZERO,
             limit: None,

@@ -63,6 +63,10 @@ fn an_evaluation_that_takes_too_long_is_unknown_and_not_remembered() {
             (&json!("unknown"), &json!("timed-out")),
             "{task}"
         );
+        let reason = task["result"]["reason"].as_str().unwrap();
+        assert!(reason.contains("did not end within its 1 s: it was stopped after "), "{task}");
+        let seconds = task["result"]["seconds"].as_f64().unwrap();
+        assert!((1.0..30.0).contains(&seconds), "{task}");
     }
     assert_eq!(server.metric("kforge_tasks_known_total"), 0);
 }

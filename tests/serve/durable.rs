@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, distinct, endless, project, request, source, until};
+use crate::server::{Server, distinct, endless, is_alive, kill, project, request, source, until};
 
 fn path(task: &Value) -> String {
     format!("/v1/tasks/{}", task["id"].as_str().unwrap())
@@ -65,7 +65,7 @@ fn an_evaluation_during_which_servers_end_is_given_up() {
         (&json!("unknown"), &json!("internal")),
         "{task}"
     );
-    assert!(task["result"]["reason"].as_str().unwrap().contains("the server ended 1 times"), "{task}");
+    assert!(task["result"]["reason"].as_str().unwrap().contains("was killed during 1 run of"), "{task}");
     // An end by SIGTERM is no fault of what runs.
     let runs = server.post("/v1/evaluations", &endless("runs")).expect(202).json();
     until("it runs", || server.get(&path(&runs)).json()["status"] == "running");
@@ -166,6 +166,7 @@ fn sigterm_finishes_what_runs_and_leaves_the_rest_for_the_next_start() {
     until("it drains", || server.get("/readyz").status == 503);
     assert_eq!(server.get("/readyz").json()["status"], "draining");
     server.get("/healthz").expect(200);
+    until("it says what it waits for", || server.said().contains("Draining 1 evaluation still runs; a second signal"));
     let refused = server.post("/v1/evaluations", &request("new"));
     assert!(refused.header("retry-after").is_some());
     assert_eq!(refused.expect(503).json()["code"], "draining");
@@ -195,6 +196,64 @@ fn sigterm_stops_what_runs_for_too_long() {
     assert!(began.elapsed() < Duration::from_secs(20));
     let server = Server::start(&project, &[]);
     until("it runs again", || server.get(&path(&runs)).json()["status"] == "running");
+}
+
+#[test]
+fn a_second_sigterm_ends_the_server_at_once_and_counts_as_no_attempt() {
+    let project = project();
+    let words = ["--attempts", "1", "--drain-timeout", "1000s"];
+    let mut server = Server::start(&project, &words);
+    let runs = server.post("/v1/evaluations", &endless("runs")).expect(202).json();
+    until("it runs in a worker", || !server.workers().is_empty());
+    server.terminate();
+    until("it drains", || server.said().contains("Draining"));
+    let workers = server.workers();
+    assert!(!workers.is_empty());
+    server.terminate();
+    assert_eq!(server.ended().code(), Some(130));
+    until("no worker survives", || !workers.iter().any(|worker| is_alive(*worker)));
+    until("it says what is left", || server.said().contains("Ended at once: 1 evaluation left for the next start"));
+    // With one attempt, an end that counted would be the last.
+    let server = Server::start(&project, &words);
+    until("it runs again", || server.get(&path(&runs)).json()["status"] == "running");
+}
+
+#[test]
+fn an_evaluation_whose_worker_is_killed_is_repeated_up_to_its_attempts() {
+    let project = project();
+    let server = Server::start(&project, &["--attempts", "2", "--evaluations", "1"]);
+    let runs = server.post("/v1/evaluations", &endless("its worker is killed")).expect(202).json();
+    let kill_workers = || server.workers().iter().filter(|worker| kill(**worker)).count();
+    until("it is repeated", || {
+        kill_workers();
+        server.metric("kforge_evaluations_repeated_total") == 1
+    });
+    until("it is given up", || {
+        kill_workers();
+        server.get(&path(&runs)).json()["status"] == "done"
+    });
+    let task = server.get(&path(&runs)).expect(200).json();
+    assert_eq!(task["result"]["cause"], "undecided", "{task}");
+    assert!(task["result"]["reason"].as_str().unwrap().contains("SIGKILL"), "{task}");
+    assert_eq!(server.metric("kforge_evaluations_repeated_total"), 1);
+    // Another worker serves the next one.
+    assert_eq!(server.evaluate(&request(&source("2", "first")))["result"]["verdict"], "pass");
+}
+
+#[test]
+fn a_run_that_a_killed_worker_ended_counts_after_a_restart() {
+    let project = project();
+    let mut server = Server::start(&project, &["--attempts", "1000"]);
+    let runs = server.post("/v1/evaluations", &endless("its worker is killed")).expect(202).json();
+    until("it is repeated", || {
+        server.workers().iter().for_each(|worker| drop(kill(*worker)));
+        server.metric("kforge_evaluations_repeated_total") >= 1
+    });
+    server.kill();
+    let server = Server::start(&project, &["--attempts", "2"]);
+    let task = server.get(&format!("{}?wait=20", path(&runs))).expect(200).json();
+    assert_eq!(task["result"]["cause"], "internal", "{task}");
+    assert!(task["result"]["reason"].as_str().unwrap().contains("a worker was killed during "), "{task}");
 }
 
 #[test]

@@ -21,8 +21,10 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
     let (deeper, deepest) = (deep(65), deep(40_000));
     let unknown = json!({ "candidate": request("x")["candidate"], "colour": "red" }).to_string();
     let nulls = json!({ "candidate": { "operator": { "operator": { "dims": null }, "source": "" } } }).to_string();
+    let both = json!({ "candidate": { "operator": { "operator": {}, "source": "" }, "package": { "manifest": "" } } })
+        .to_string();
     let out = json!({ "candidate": { "package": { "manifest": "", "files": { "../x": "" } } } }).to_string();
-    let cases: [(&[u8], &str); 12] = [
+    let cases: [(&[u8], &str); 20] = [
         (b"", "is empty"),
         (b"{", "EOF"),
         (b"[null, null]", "not a JSON object"),
@@ -33,7 +35,33 @@ fn malformed_bodies_are_refused_with_what_is_wrong() {
         (deeper.as_bytes(), "deeper than 64"),
         (deepest.as_bytes(), "deeper than 64"),
         (unknown.as_bytes(), "colour"),
-        (nulls.as_bytes(), "null, expected a value of `kernel.toml`"),
+        (
+            nulls.as_bytes(),
+            "in `candidate.operator.operator.dims`: invalid type: null, expected a boolean, a number, a text",
+        ),
+        (b"{\"candidate\": {}}", "in `candidate`: missing field `operator` or `package`: one of them is expected"),
+        (
+            b"{\"candidate\": {\"kernel\": 1}}",
+            "in `candidate.kernel`: unknown field `kernel`, expected `operator` or `package`",
+        ),
+        (
+            b"{\"candidate\": \"x\"}",
+            "in `candidate`: invalid type: string \"x\", expected an object with `operator` or `package`",
+        ),
+        (
+            b"{\"candidate\": [null, {\"manifest\": \"\"}]}",
+            "in `candidate`: invalid type: sequence, expected an object with `operator` or `package`",
+        ),
+        (
+            b"{\"candidate\": {\"operator\": null, \"package\": {\"manifest\": \"\"}}}",
+            "in `candidate.operator`: invalid type: null",
+        ),
+        (b"{\"candidate\": {\"operator\": {}}}", "in `candidate.operator`: missing field `operator`"),
+        (
+            b"{\"candidate\": {\"package\": {\"manifest\": 1}}}",
+            "in `candidate.package.manifest`: invalid type: integer `1`",
+        ),
+        (both.as_bytes(), "in `candidate`: one of `operator` and `package` is expected, and it has both"),
         (out.as_bytes(), "no path within the package"),
     ];
     for path in ["/v1/evaluations", "/v1/batches"] {

@@ -108,3 +108,20 @@ fn the_bytes_of_requests_that_wait_are_limited() {
     }
     server.post("/v1/evaluations", &large("second")).expect(202);
 }
+
+#[test]
+fn limits_of_nothing_and_addresses_that_cannot_be_used_are_refused_with_the_reason() {
+    let project = project();
+    let said = |words: &[&str]| Server::try_start(&project, words).err().unwrap();
+    for option in ["--steps", "--keep", "--queue", "--client-limit"] {
+        let said = said(&[option, "0"]);
+        assert!(said.contains(option) && said.contains("expected a number from 1 on"), "{said}");
+    }
+    assert!(said(&["--listen", "127.0.0.1"]).contains("the port is missing: expected `HOST:PORT`"));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let text = said(&["--listen", &address.to_string()]);
+    assert!(text.contains(&format!("port {} of 127.0.0.1 is in use", address.port())), "{text}");
+    let text = said(&["--listen", "192.0.2.1:7377", "--allow-unauthenticated"]);
+    assert!(text.contains("this machine has no address 192.0.2.1"), "{text}");
+}

@@ -104,6 +104,14 @@ impl Server {
         self.child.id()
     }
 
+    /// The processes that it started: its workers.
+    pub(crate) fn workers(&self) -> Vec<i32> {
+        let parent = |pid: &i32| state_of(*pid)?.split(' ').nth(1)?.parse::<u32>().ok();
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        all.filter(|pid| parent(pid) == Some(self.pid())).collect()
+    }
+
     /// Kills it with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -140,6 +148,25 @@ impl Drop for Server {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// What the system says of a process after its name: its state, its parent.
+fn state_of(pid: i32) -> Option<String> {
+    // The name in parentheses can have spaces.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat.rsplit_once(") ")?.1.to_string())
+}
+
+/// Whether a process runs; one that has ended may still be listed.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    state_of(pid).is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
+/// Kills a process with SIGKILL. Returns whether it was there.
+#[expect(unsafe_code, reason = "a signal to a process")]
+pub(crate) fn kill(worker: i32) -> bool {
+    // SAFETY: the process was a child of a server a moment ago. If it has ended, the signal goes nowhere.
+    unsafe { libc::kill(worker, libc::SIGKILL) == 0 }
 }
 
 /// Waits until something holds.

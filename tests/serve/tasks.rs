@@ -53,11 +53,63 @@ fn a_manifest_that_is_wrong_gives_an_unknown_verdict_with_its_diagnostics() {
     assert_eq!((&result["verdict"], &result["cause"]), (&json!("unknown"), &json!("not-accepted")), "{task}");
     assert!(result["reason"].as_str().unwrap().contains("no_such_thing"), "{task}");
     let mut wrong = request(&source("2", "first"));
+    wrong["candidate"]["operator"]["launch"][0]["grid"] = json!(["m / 2"]);
+    let task = server.evaluate(&wrong);
+    // The client sent no manifest: what is wrong is named by the field of its request.
+    assert_eq!(task["result"]["reason"], "candidate.operator.launch[0].grid[0]: unknown name `m`", "{task}");
+    let message = &task["result"]["messages"][0];
+    assert_eq!(message["field"], "candidate.operator.launch[0].grid[0]", "{task}");
+    assert!(message.get("file").is_none() && message.get("line").is_none(), "{task}");
+    let mut wrong = request(&source("2", "first"));
     wrong["target"] = "sm_90a".into();
     let task = server.evaluate(&wrong);
     assert_eq!(task["result"]["verdict"], "unknown", "{task}");
     assert_eq!(task["result"]["cause"], "unavailable", "{task}");
     assert!(task["result"]["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{task}");
+}
+
+#[test]
+fn a_launch_that_the_kernel_does_not_take_is_wrong_and_no_shape_is_not_accepted() {
+    let project = project();
+    let server = Server::start(&project, &[]);
+    let mut few = request(&source("2", "first"));
+    few["candidate"]["operator"]["launch"][0]["args"] = json!(["x", "y"]);
+    let task = server.evaluate(&few);
+    let result = &task["result"];
+    assert_eq!((&result["verdict"], &result["cause"]), (&json!("fail"), &json!("wrong")), "{task}");
+    let finding = &result["kernels"][0]["variants"][0]["shapes"][0]["finding"];
+    assert_eq!(finding["kind"], "launch-refused", "{task}");
+    assert_eq!(result["messages"][0]["field"], "candidate.operator", "{task}");
+    let mut none = request(&source("2", "first"));
+    none["candidate"]["operator"]["operator"]["shapes"] = json!({});
+    let task = server.evaluate(&none);
+    let result = &task["result"];
+    assert_eq!((&result["verdict"], &result["cause"]), (&json!("unknown"), &json!("not-accepted")), "{task}");
+    assert!(result.get("compiled").is_none(), "nothing was compiled: {task}");
+}
+
+#[test]
+fn times_that_are_not_measured_have_a_reason() {
+    let project = project();
+    let server = Server::start(&project, &[]);
+    let of = |factor: &str, target: Option<&str>| {
+        let mut request = request(&source(factor, "first"));
+        request["measure"] = "bench".into();
+        if let Some(target) = target {
+            request["target"] = target.into();
+        }
+        let task = server.evaluate(&request);
+        task["result"]["kernels"][0]["untimed"].as_str().unwrap_or_else(|| panic!("{task}")).to_string()
+    };
+    assert!(of("2", None).starts_with("only a device is timed, and this target is the processor"));
+    assert_eq!(of("3", None), "only variants that pass are timed");
+    assert!(!of("2", Some("sm_90a")).is_empty());
+    // What was not to be timed needs no reason.
+    let task = server.evaluate(&request(&source("2", "first")));
+    assert!(task["result"]["kernels"][0].get("untimed").is_none(), "{task}");
+    // The result would be the same again.
+    of("2", None);
+    assert_eq!(server.metric("kforge_tasks_known_total"), 1);
 }
 
 #[test]
@@ -202,18 +254,16 @@ fn a_diagnostic_at_a_holdout_shape_reveals_nothing_of_it() {
 }
 
 #[test]
-fn the_example_of_the_page_is_accepted() {
+fn the_examples_of_the_page_pass_without_a_gpu() {
     let page = include_str!("../../docs/serve.md");
-    let (_, after) = page.split_once("-d @- <<'END'\n").unwrap();
-    let mut example: Value = serde_json::from_str(after.split_once("\nEND\n").unwrap().0).unwrap();
-    // As the page says of a server without that GPU.
-    for key in ["target", "measure"] {
-        assert!(example.as_object_mut().unwrap().remove(key).is_some());
-    }
     let project = project();
     let server = Server::start(&project, &[]);
-    let task = server.evaluate(&example);
-    assert_eq!(task["result"]["verdict"], "pass", "{task}");
+    for mark in ["END", "PACKAGE"] {
+        let (_, after) = page.split_once(&format!("-d @- <<'{mark}'\n")).unwrap();
+        let example: Value = serde_json::from_str(after.split_once(&format!("\n{mark}\n")).unwrap().0).unwrap();
+        let task = server.evaluate(&example);
+        assert_eq!(task["result"]["verdict"], "pass", "{mark}: {task}");
+    }
 }
 
 #[test]

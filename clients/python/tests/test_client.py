@@ -145,6 +145,38 @@ class Requests(unittest.TestCase):
             Client(server.url).evaluate(OPERATOR)
         self.assertLess(time.monotonic() - began, 5.0)
 
+    def test_an_unreachable_server_is_warned_of_once_and_a_busy_one_is_not(self) -> None:
+        busy = {"code": "queue-full", "message": "the queue is full"}
+        with Server(None, None, (429, busy, {"Retry-After": "0"}), done()) as server, self.assertLogs("kforge_client") as logs:
+            self.assertEqual(Client(server.url, timeout=70.0).evaluate(OPERATOR).verdict, "pass")
+        (said,) = logs.output
+        self.assertRegex(said, rf"WARNING.*{server.url}/v1/evaluations.*trying again for (70|[56][0-9]) s.*KFORGE_SERVE_TIMEOUT")
+        with Server((429, busy, {"Retry-After": "0"}), done()) as server, self.assertNoLogs("kforge_client"):
+            Client(server.url).evaluate(OPERATOR)
+
+    def test_the_time_limit_is_that_of_the_environment_unless_it_is_stated(self) -> None:
+        self.assertEqual((Client("http://a").timeout, Client("http://a", timeout=2.0).timeout), (1800.0, 2.0))
+        with mock.patch.dict("os.environ", {"KFORGE_SERVE_TIMEOUT": "0.1"}), mock.patch.object(transport, "LOG"):
+            self.assertEqual((Client("http://a").timeout, Client("http://a", timeout=2.0).timeout), (0.1, 2.0))
+            with self.assertRaisesRegex(KforgeError, "refused"):
+                Client("http://127.0.0.1:1").evaluate(OPERATOR)
+
+    def test_a_time_limit_that_is_no_number_of_seconds_is_refused_by_its_name(self) -> None:
+        for text in ("abc", "nan", "-1", "1 s"):
+            with mock.patch.dict("os.environ", {"KFORGE_SERVE_TIMEOUT": text}):
+                with self.assertRaisesRegex(ValueError, f"`{text}`: expected a number of seconds.*`KFORGE_SERVE_TIMEOUT`"):
+                    Client("http://a")
+                self.assertEqual(Client("http://a", timeout=0.0).timeout, 0.0)
+        for limit in (float("nan"), -1.0):
+            with self.assertRaisesRegex(ValueError, "expected a number of seconds.*`timeout`"):
+                Client("http://a", timeout=limit)
+
+    def test_the_text_of_a_refused_candidate_names_the_field_of_the_request(self) -> None:
+        at = {"severity": "error", "message": "unknown dtype `f33`", "field": "candidate.operator.operator.inputs.x.dtype"}
+        with Server(done("unknown", reason="r", messages=[at])) as server:
+            found = Client(server.url).evaluate(OPERATOR)
+        self.assertEqual(found.text, "r\ncandidate.operator.operator.inputs.x.dtype: unknown dtype `f33`")
+
     def test_the_server_and_the_token_are_those_of_the_environment(self) -> None:
         with Server(done()) as server:
             with mock.patch.dict("os.environ", {"KFORGE_SERVE_URL": server.url + "/", "KFORGE_SERVE_TOKEN": "t"}):

@@ -1,5 +1,5 @@
-//! `kforge doctor`: which tools this machine has and what they enable; which are missing, what does not work without them, and how to install them. Always
-//! succeeds, because a missing tool is a valid answer; a server that cannot be used is one as well.
+//! `kforge doctor`: which tools this machine has and what they enable; which are missing, what does not work without them, and how to install them. A missing tool
+//! is a valid answer, so the command succeeds. A server that does not do what the settings ask it for is a failure.
 
 use anstyle::{AnsiColor, Style};
 
@@ -8,7 +8,7 @@ use crate::cli::args::DoctorArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_ops::doctor::{Finding, Presence, diagnose};
-use kforge_ops::remote_server::{Server, Trial};
+use kforge_ops::remote_server::{NoServer, Server, Trial};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default().bold();
@@ -17,11 +17,14 @@ const DIM: Style = Style::new().dimmed();
 /// Runs the command.
 pub fn run(context: &Context, args: &DoctorArgs) -> CommandResult {
     if args.remote {
-        match context.session.remote_server() {
-            Ok(server) => context.console.out_fitted(&described(&server)),
-            Err(why) => context.console.out_fitted(&format!("{OPEN}   missing{OPEN:#} {why}\n")),
-        }
-        return Ok(Exit::Done);
+        context.interrupts()?;
+        let (text, is_usable) = match context.session.remote_server() {
+            Err(NoServer::Interrupted) => return Ok(Exit::Interrupted),
+            Ok(server) => (described(&server), server.is_usable()),
+            Err(why) => (format!("{OPEN}   missing{OPEN:#} {why}\n{}", to_fix(why.remedy())), false),
+        };
+        context.console.out_fitted(&text);
+        return Ok(if is_usable { Exit::Done } else { Exit::NotBuilt });
     }
     let diagnosis = diagnose(&context.session);
     for (at, finding) in diagnosis.findings.iter().enumerate() {
@@ -56,6 +59,11 @@ fn text(finding: &Finding) -> String {
     }
 }
 
+/// A line with a remedy.
+fn to_fix(remedy: &str) -> String {
+    format!("           {DIM}to fix it: {remedy}{DIM:#}\n")
+}
+
 /// What a server can do, a line for each.
 fn described(server: &Server) -> String {
     let (announced, used) = &server.functions;
@@ -80,7 +88,7 @@ fn described(server: &Server) -> String {
     if let Some(trial) = &server.trial {
         let trial = match trial {
             Trial::Executed(took) => format!("a worker executed it in {} ms", took.as_millis()),
-            Trial::NotExecuted(why) => format!("not executed: {why}"),
+            Trial::NotExecuted { why, .. } => format!("not executed: {why}"),
         };
         let kept =
             server.kept.iter().map(|tool| format!("steps of `{}`: its path names your home directory", tool.display()));
@@ -92,7 +100,8 @@ fn described(server: &Server) -> String {
             ("trial step", trial),
         ]);
     }
-    lines.into_iter().map(|(name, what)| format!("{GOOD}{name:>12}{GOOD:#} {what}\n")).collect()
+    let lines = lines.into_iter().map(|(name, what)| format!("{GOOD}{name:>12}{GOOD:#} {what}\n"));
+    lines.chain(server.remedies().into_iter().map(to_fix)).collect()
 }
 
 #[cfg(test)]

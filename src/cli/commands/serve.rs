@@ -5,12 +5,14 @@ use crate::cli::args::ServeArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 use kforge_foundation::base::count;
-use kforge_serve::http::{HttpConfig, ListenError, Server};
-use kforge_serve::service::{Config, Service, StartError};
+use kforge_serve::http::{HttpConfig, ListenError, Says, Server};
+use kforge_serve::service::{Config, Ending, Service, StartError};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 /// Runs the command until a signal ends it.
 pub fn run(context: &Context, args: &ServeArgs) -> CommandResult {
-    let ends = context.interrupts()?;
+    let ending = ending(context)?;
     let cwd = &context.session.cwd;
     let server = Server::bind(HttpConfig {
         listen: args.listen,
@@ -48,15 +50,44 @@ pub fn run(context: &Context, args: &ServeArgs) -> CommandResult {
         context.console.status("Continuing", &count(replayed.continuing, "evaluation"));
     }
     context.console.status("Listening", &format!("on http://{}", server.address()));
-    server.run(&service, &ends).map_err(|error| not_listening(context, &error))?;
-    context.console.status(
-        "Ended",
-        &match service.health().queued {
-            0 => "nothing is left to evaluate".to_string(),
-            left => format!("{} left for the next start", count(left, "evaluation")),
-        },
-    );
+    let console = context.console.clone();
+    let says: Says = Box::new(move |running| {
+        let runs = if running == 1 { "runs" } else { "run" };
+        let text =
+            format!("{} still {runs}; a second signal ends the server at once", count(running as u64, "evaluation"));
+        console.status("Draining", &text);
+    });
+    server.run(&service, &ending, says).map_err(|error| not_listening(context, &error))?;
+    let left = match service.health().queued {
+        0 => "nothing is left to evaluate".to_string(),
+        left => format!("{} left for the next start", count(left, "evaluation")),
+    };
+    if ending.is_at_once() {
+        context.console.status("Ended", &format!("at once: {left}"));
+        return Ok(Exit::Interrupted);
+    }
+    context.console.status("Ended", &left);
     Ok(Exit::Done)
+}
+
+/// Asks for the end of the server at each signal. The third one ends this process, whatever it does.
+fn ending(context: &Context) -> Result<Ending, Failure> {
+    let ending = Ending::default();
+    let asks = ending.clone();
+    let listen = || -> std::io::Result<()> {
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let listening = move || {
+            for _ in signals.forever() {
+                if !asks.ask() {
+                    signal_hook::low_level::exit(Exit::Interrupted as i32);
+                }
+            }
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(listening)?;
+        Ok(())
+    };
+    listen().map_err(|error| context.fail(&format!("cannot listen for signals: {error}")))?;
+    Ok(ending)
 }
 
 fn not_listening(context: &Context, error: &ListenError) -> Failure {

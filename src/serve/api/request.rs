@@ -1,8 +1,10 @@
 //! What a client sends: evaluations.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::table::Table;
 use super::task::{ErrorAnswer, Task};
@@ -43,13 +45,56 @@ pub struct EvaluationRequest {
 }
 
 /// What is evaluated.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Candidate {
     /// A kernel for an operator that the request states.
     Operator(Box<OperatorCandidate>),
     /// A package: its manifest and its files.
     Package(PackageCandidate),
+}
+
+/// The two keys of a candidate.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", field_identifier)]
+enum Kind {
+    Operator,
+    Package,
+}
+
+/// Reads an object with one of the two keys, and nothing else: neither a list nor a key without a value.
+struct CandidateVisitor;
+
+impl<'de> Visitor<'de> for CandidateVisitor {
+    type Value = Candidate;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object with `operator` or `package`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Candidate, A::Error> {
+        let mut found = None;
+        while let Some(kind) = map.next_key::<Kind>()? {
+            found = Some(match (kind, found) {
+                (Kind::Operator, None) => Candidate::Operator(map.next_value()?),
+                (Kind::Package, None) => Candidate::Package(map.next_value()?),
+                (Kind::Operator, Some(Candidate::Operator(_))) => return Err(A::Error::duplicate_field("operator")),
+                (Kind::Package, Some(Candidate::Package(_))) => return Err(A::Error::duplicate_field("package")),
+                (_, Some(_)) => {
+                    // Its value is read, so that the message is about the candidate.
+                    map.next_value::<IgnoredAny>()?;
+                    return Err(A::Error::custom("one of `operator` and `package` is expected, and it has both"));
+                }
+            });
+        }
+        found.ok_or_else(|| A::Error::custom("missing field `operator` or `package`: one of them is expected"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Candidate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(CandidateVisitor)
+    }
 }
 
 /// A kernel for an operator.
@@ -176,4 +221,33 @@ pub enum BatchEntry {
     Task(Box<Task>),
     /// It was refused.
     Error(ErrorAnswer),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_candidate_is_an_object_with_one_of_two_keys() {
+        let of = |text: &str| serde_json::from_str::<Candidate>(text).map_err(|error| error.to_string());
+        let package = r#"{"manifest":""}"#;
+        let found = of(&format!(r#"{{"package":{package}}}"#)).unwrap();
+        assert!(matches!(&found, Candidate::Package(package) if package.manifest.is_empty()), "{found:?}");
+        assert_eq!(of(&serde_json::to_string(&found).unwrap()).as_ref(), Ok(&found));
+        for (text, said) in [
+            (format!("[null,{package}]"), "invalid type: sequence, expected an object with `operator` or `package`"),
+            ("null".into(), "invalid type: null, expected an object with `operator` or `package`"),
+            (
+                format!(r#"{{"operator":null,"package":{package}}}"#),
+                "invalid type: null, expected struct OperatorCandidate",
+            ),
+            (format!(r#"{{"package":{package},"operator":null}}"#), "it has both"),
+            (format!(r#"{{"package":{package},"package":{package}}}"#), "duplicate field `package`"),
+            (r#"{"kernel":{}}"#.into(), "unknown field `kernel`, expected `operator` or `package`"),
+            ("{}".into(), "missing field `operator` or `package`"),
+        ] {
+            let error = of(&text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
 }

@@ -107,6 +107,9 @@ pub struct KernelResult {
     /// What the server could not do, and why: kind of steps, their number, reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unavailable: Vec<(String, u64, String)>,
+    /// Why it has no times, if times were requested and none were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untimed: Option<String>,
 }
 
 /// A variant of a kernel.
@@ -206,7 +209,10 @@ pub struct MessageResult {
     pub severity: MessageSeverity,
     /// The message.
     pub message: String,
-    /// The file, if it is about one.
+    /// The field of the request that it is about, such as `candidate.operator.launch[0].grid[0]`, if that is neither a file nor a source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The file, if it is about one. The source of a candidate of an operator is `candidate.cu` or `candidate.py`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line, from one.

@@ -192,7 +192,7 @@ impl<'de> Visitor<'de> for TableVisitor {
     type Value = Table;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table of `kernel.toml`")
+        f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Table, A::Error> {
@@ -213,7 +213,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
     type Value = TableValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value of `kernel.toml`")
+        f.write_str("a boolean, a number, a text, a list or an object")
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<TableValue, E> {
@@ -226,7 +226,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<TableValue, E> {
         let value = i64::try_from(value);
-        value.map(TableValue::Integer).map_err(|_| E::custom("an integer is larger than those of `kernel.toml`"))
+        value.map(TableValue::Integer).map_err(|_| E::custom("an integer is larger than 9223372036854775807"))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<TableValue, E> {
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn what_is_no_value_of_toml_is_refused_with_what_it_is() {
         for (text, said) in [
-            (r#"{"a":null}"#, "invalid type: null, expected a value of `kernel.toml`"),
+            (r#"{"a":null}"#, "invalid type: null, expected a boolean, a number, a text, a list or an object"),
             (r#"{"a":18446744073709551615}"#, "an integer is larger"),
             (r#"{"a":1,"a":2}"#, "the key `a` is there twice"),
             ("[]", "expected a table of `kernel.toml`"),

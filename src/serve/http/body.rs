@@ -118,9 +118,18 @@ pub(super) fn parsed<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T,
         Some(_) => return Err(Failure::new(ErrorCode::BadRequest, format!("{what} is not a JSON object"))),
         None => return Err(Failure::new(ErrorCode::BadRequest, format!("{what} is empty: expected a JSON object"))),
     }
-    serde_json::from_slice(bytes).map_err(|error| {
-        Failure::new(ErrorCode::BadRequest, format!("{what} is not the JSON that is expected: {error}"))
-    })
+    let wrong = |place: String, error: serde_json::Error| {
+        Failure::new(ErrorCode::BadRequest, format!("{what} is not the JSON that is expected: {place}{error}"))
+    };
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        // At the top there is no field to name.
+        let place = if path == "." || error.inner().is_syntax() { String::new() } else { format!("in `{path}`: ") };
+        wrong(place, error.into_inner())
+    })?;
+    reader.end().map_err(|error| wrong(String::new(), error))?;
+    Ok(value)
 }
 
 async fn read(body: Body, limits: &Limits) -> Result<Vec<u8>, Failure> {

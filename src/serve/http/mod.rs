@@ -37,7 +37,7 @@ use crate::service::{Client, Counter, Service};
 
 pub use self::auth::{Tokens, TokensError};
 pub use self::flashinfer_bench::{TraceSet, TraceSetError};
-pub use self::server::{HttpConfig, ListenError, Server};
+pub use self::server::{HttpConfig, ListenError, Says, Server};
 
 /// The OpenAPI document of kforge's own interface.
 pub fn openapi() -> serde_json::Value {

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -18,7 +18,7 @@ use super::auth::{Auth, Tokens, TokensError};
 use super::places::Places;
 use super::stalled::Stalled;
 use super::{App, TraceSet, TraceSetError, Traffic, body, openapi, router};
-use crate::service::Service;
+use crate::service::{Ending, Service};
 
 /// The most time of the headers of a request, and of a connection without one.
 const HEADERS: Duration = Duration::from_secs(30);
@@ -85,6 +85,12 @@ pub struct HttpConfig {
 /// Why the server cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
+    /// Another process listens on the address.
+    #[error("port {} of {} is in use, perhaps by another `kforge serve`: name another one with `--listen {}:PORT`, or 0 for any that is free", .0.port(), .0.ip(), host(.0))]
+    InUse(SocketAddr),
+    /// No interface of this machine has the address.
+    #[error("this machine has no address {0}: name one of its own, or 0.0.0.0 for all of them")]
+    NoAddress(IpAddr),
     /// The address cannot be used.
     #[error("cannot listen on {address}: {source}")]
     Bind {
@@ -109,6 +115,17 @@ pub enum ListenError {
     Runtime(io::Error),
 }
 
+/// What hears how many evaluations still run while the server ends.
+pub type Says = Box<dyn Fn(usize) + Send>;
+
+/// The host of an address as it is written before a port.
+fn host(address: &SocketAddr) -> String {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
 /// A server that listens.
 pub struct Server {
     config: HttpConfig,
@@ -130,7 +147,11 @@ impl Server {
             None => return Err(ListenError::Open(config.listen.ip())),
         };
         let traces = config.flashinfer_trace.as_deref().map(TraceSet::read).transpose()?.map(Arc::new);
-        let failed = |source| ListenError::Bind { address: config.listen, source };
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => ListenError::InUse(config.listen),
+            io::ErrorKind::AddrNotAvailable => ListenError::NoAddress(config.listen.ip()),
+            _ => ListenError::Bind { address: config.listen, source },
+        };
         let listener = std::net::TcpListener::bind(config.listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -142,11 +163,12 @@ impl Server {
         self.address
     }
 
-    /// Answers requests until `ends` is set. Then no task is accepted, evaluations that run may end, and the service is drained.
+    /// Answers requests until `ending` is asked for. Then no task is accepted, evaluations that run may end, and the service is drained. `says` hears how many
+    /// still run.
     ///
     /// # Errors
     /// The system gives no threads.
-    pub fn run(self, service: &Arc<Service>, ends: &Arc<AtomicBool>) -> Result<(), ListenError> {
+    pub fn run(self, service: &Arc<Service>, ending: &Ending, says: Says) -> Result<(), ListenError> {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ListenError::Runtime)?;
         let most = room_for(self.config.most_connections);
         let app = App {
@@ -162,7 +184,7 @@ impl Server {
         let ended = runtime.block_on(async {
             let listener = TcpListener::from_std(self.listener).map_err(ListenError::Runtime)?;
             let graceful = GracefulShutdown::new();
-            let drained = drained(service.clone(), ends.clone(), self.config.drain);
+            let drained = drained(service.clone(), ending.clone(), self.config.drain, says);
             tokio::pin!(drained);
             tokio::select! {
                 () = accept(&listener, app, most, &graceful) => {}
@@ -170,7 +192,8 @@ impl Server {
             }
             drop(listener);
             // Answers that are being written may be finished.
-            drop(tokio::time::timeout(LAST_ANSWERS, graceful.shutdown()).await);
+            let last = if ending.is_at_once() { Duration::ZERO } else { LAST_ANSWERS };
+            drop(tokio::time::timeout(last, graceful.shutdown()).await);
             Ok(())
         });
         runtime.shutdown_background();
@@ -179,13 +202,13 @@ impl Server {
 }
 
 /// Ends when the server was asked to end and the service has drained.
-async fn drained(service: Arc<Service>, ends: Arc<AtomicBool>, longest: Duration) {
-    while !ends.load(Ordering::Relaxed) {
+async fn drained(service: Arc<Service>, ending: Ending, longest: Duration, says: Says) {
+    while !ending.is_asked() {
         tokio::time::sleep(TICK).await;
     }
     service.stop_accepting();
     // It waits for threads. A panic there is a bug that has been printed.
-    drop(tokio::task::spawn_blocking(move || service.drain(longest)).await);
+    drop(tokio::task::spawn_blocking(move || service.drain(longest, &ending, &*says)).await);
 }
 
 async fn accept(listener: &TcpListener, app: App, most: usize, graceful: &GracefulShutdown) {

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
-use super::files::{Files, LOCKFILE, goal};
+use super::fields::Fields;
+use super::files::{Files, LOCKFILE, MANIFEST, goal};
 use super::progress::{Listener, ProgressLog};
 use super::summary::Summary;
 use crate::api::{Candidate, Cause, EvaluationRequest};
@@ -55,8 +55,7 @@ impl Evaluator {
         interrupted: &Arc<AtomicBool>,
         log: &Arc<ProgressLog>,
     ) -> Evaluated {
-        let began = Instant::now();
-        let run = AssertUnwindSafe(|| self.build(request, folder, interrupted, log));
+        let run = AssertUnwindSafe(|| named(self.build(request, folder, interrupted, log), request, folder));
         let ended = catch_unwind(run).unwrap_or_else(|panic| {
             without(Cause::Internal, format!("BUG: the evaluation panicked: {}", words(&*panic)))
         });
@@ -66,7 +65,6 @@ impl Evaluator {
             Evaluated::Done(mut summary) => {
                 let home = self.session.settings.home.display().to_string();
                 summary.without_folders(&[(&folder.display().to_string(), "."), (&home, "$KFORGE_HOME")]);
-                summary.result.seconds = began.elapsed().as_secs_f64();
                 Evaluated::Done(summary)
             }
             Evaluated::Interrupted => Evaluated::Interrupted,
@@ -139,7 +137,7 @@ impl Evaluator {
 
     fn session(&self, folder: &Path, interrupted: &Arc<AtomicBool>, log: &Arc<ProgressLog>) -> Session {
         let Session { environment, settings, worker, options, has_warned_of_key, .. } = &self.session;
-        let listener = Arc::new(Listener(log.clone()));
+        let listener = Listener { log: log.clone(), server: self.session.reporter.observer().clone() };
         Session {
             options: Options {
                 manifest_path: Some(folder.join("kernel.toml")),
@@ -152,7 +150,7 @@ impl Evaluator {
             interrupted: interrupted.clone(),
             has_warned_of_key: has_warned_of_key.clone(),
             shared: Some(self.shared.clone()),
-            ..Session::new(folder, worker.clone(), environment.clone(), settings.clone(), listener)
+            ..Session::new(folder, worker.clone(), environment.clone(), settings.clone(), Arc::new(listener))
         }
     }
 
@@ -180,6 +178,20 @@ impl Evaluator {
             remove_oldest(&self.lockfiles, MOST_LOCKFILES);
         }
     }
+}
+
+/// With the fields of the request in place of lines of a manifest that the server wrote: the one in the folder is what the build read.
+fn named(evaluated: Evaluated, request: &EvaluationRequest, folder: &Path) -> Evaluated {
+    let Evaluated::Done(mut summary) = evaluated else { return Evaluated::Interrupted };
+    if matches!(request.candidate, Candidate::Operator(_)) {
+        let fields = std::fs::read_to_string(folder.join(MANIFEST)).ok().and_then(Fields::of);
+        summary.name_fields(|message| {
+            if let Some(fields) = &fields {
+                fields.name(message, MANIFEST);
+            }
+        });
+    }
+    Evaluated::Done(summary)
 }
 
 /// Removes the oldest of more than `most` files.

@@ -25,10 +25,10 @@ const LONGEST_PATH: usize = 200;
 pub(super) const CANDIDATE: &str = "candidate";
 
 /// The name of its operator.
-const OPERATOR: &str = "operator";
+pub(super) const OPERATOR: &str = "operator";
 
 /// The manifest of a workspace.
-const MANIFEST: &str = "kernel.toml";
+pub(super) const MANIFEST: &str = "kernel.toml";
 
 /// The lockfile of a workspace.
 pub(super) const LOCKFILE: &str = "kforge.lock";
@@ -112,6 +112,12 @@ impl Files {
     /// Whether a manifest has a holdout shape.
     pub(super) fn has_holdout(&self) -> bool {
         self.manifests().any(|(_, text)| without_holdout(text).is_some())
+    }
+
+    /// The manifest of the workspace.
+    #[cfg(test)]
+    pub(super) fn manifest(&self) -> &str {
+        &self.manifest
     }
 
     /// The manifests of the workspace and its members.

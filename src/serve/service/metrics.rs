@@ -75,6 +75,8 @@ pub struct Metrics {
     pub cancelled: Counter,
     /// Tasks that were refused because the queue was full or the client had too many.
     pub refused: Counter,
+    /// Evaluations that were repeated because a worker was killed during them.
+    pub repeated: Counter,
     /// Times that the journal could not be tidied or written again.
     pub untidied: Counter,
     /// Evaluations that ended, by verdict: pass, fail, unknown.
@@ -97,6 +99,11 @@ impl Metrics {
             ("kforge_tasks_joined_total", "Accepted tasks that joined an evaluation.", &self.joined),
             ("kforge_tasks_cancelled_total", "Tasks that were cancelled.", &self.cancelled),
             ("kforge_tasks_refused_total", "Tasks that were refused because of a limit.", &self.refused),
+            (
+                "kforge_evaluations_repeated_total",
+                "Evaluations that were repeated because a worker was killed.",
+                &self.repeated,
+            ),
             ("kforge_journal_errors_total", "Times that the journal could not be written again.", &self.untidied),
         ] {
             head(out, name, help, "counter");

@@ -8,11 +8,14 @@
 //! | a result is shown once its row is on disk | a task has one answer, even if the machine loses power |
 //! | a result that another run could change (a time-out, a missing device) answers its tasks and no later ones | what went wrong once must not be answered for ever |
 //! | a result answers later tasks of the same process only | another kforge or another device may decide otherwise; the home's cache knows when it would |
-//! | an evaluation during which two servers ended is not begun a third time | otherwise one request would end the server at each start |
+//! | an evaluation during which the server was killed twice is not begun a third time | otherwise one request would end the server at each start |
+//! | an evaluation that lacks something because a worker was killed is repeated, and each time counts as much | the system can kill a worker because of what others need. A candidate's own process that it kills is a crash: the candidate could have ended it so itself |
 
 mod accept;
 mod clock;
+mod drain;
 mod evaluate;
+mod fields;
 mod files;
 mod folder;
 mod health;
@@ -45,6 +48,7 @@ use self::health::Figures;
 use self::journal::{Journal, OpenError, Synced};
 use self::state::State;
 
+pub use self::drain::Ending;
 pub use self::invalid::{FileFault, Invalid};
 pub use self::kernelbench::{NoReference, ReferencePackage};
 pub use self::metrics::{Counter, Metrics, Seconds};
@@ -73,7 +77,7 @@ pub struct Config {
     pub queue_bytes: u64,
     /// The most variants times shapes of a request.
     pub most_steps: usize,
-    /// An evaluation during which so many servers ended is not begun again.
+    /// An evaluation of which so many runs ended because the server or a worker was killed is given up.
     pub attempts: u32,
     /// The most time of an evaluation.
     pub timeout: Duration,
@@ -220,28 +224,6 @@ impl Service {
     /// Whether the service ends, for whoever follows a task.
     pub fn closing(&self) -> watch::Receiver<bool> {
         self.closing.subscribe()
-    }
-
-    /// Accepts no more tasks, waits until those that run have ended, at most so long, and ends the threads. What is not finished stays for the next start.
-    pub fn drain(&self, longest: Duration) {
-        self.stop_accepting();
-        let until = Instant::now() + longest;
-        let mut inner = self.lock();
-        while inner.state.running() > 0 && Instant::now() < until {
-            inner = self.work.wait_timeout(inner, Duration::from_millis(20)).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        for stop in inner.state.entries.values().filter_map(|entry| entry.running.as_ref()) {
-            stop.set(state::StopReason::Drained);
-        }
-        drop(inner);
-        self.ended.store(true, Ordering::SeqCst);
-        self.closing.send_replace(true);
-        self.work.notify_all();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
-            // A panic there is a bug that has been printed.
-            drop(thread.join());
-        }
     }
 
     /// Accepts no more tasks, and begins no evaluations.

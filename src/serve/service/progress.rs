@@ -7,9 +7,9 @@ use tokio::sync::watch;
 
 use crate::api::{StepDone, VerdictWord};
 use kforge_engine::Graph;
-use kforge_ops::event::{Event, Observer, Steps, Watch};
+use kforge_ops::event::{Blocked, Event, Observer, Steps, Watch};
 use kforge_types::model::ShapeRole;
-use kforge_types::record::event::{Event as StepEvent, StepFinished};
+use kforge_types::record::event::{Event as StepEvent, StepFinished, Trouble};
 use kforge_types::record::{Outcome, Verdict};
 
 /// The most steps that are kept.
@@ -28,6 +28,8 @@ pub struct ProgressLog {
 struct Run {
     number: u64,
     steps: Vec<StepDone>,
+    /// Whether a worker was killed during it.
+    lost_a_worker: bool,
 }
 
 /// How much of a log was seen.
@@ -68,9 +70,18 @@ impl ProgressLog {
     /// The evaluation begins, perhaps again.
     pub(super) fn begin(&self) {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
-        *run = Run { number: run.number + 1, steps: vec![] };
+        *run = Run { number: run.number + 1, ..Run::default() };
         drop(run);
         self.changed();
+    }
+
+    /// Whether a worker was killed during the run, by the system or by somebody.
+    pub(super) fn lost_a_worker(&self) -> bool {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).lost_a_worker
+    }
+
+    fn lose_a_worker(&self) {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).lost_a_worker = true;
     }
 
     fn add(&self, step: StepDone) {
@@ -92,16 +103,28 @@ pub(super) fn word(verdict: &Verdict) -> VerdictWord {
     }
 }
 
-/// Hears the build of an evaluation.
-pub(super) struct Listener(pub(super) Arc<ProgressLog>);
+/// Hears the build of an evaluation. What takes long and concerns the server, such as the installation of a compiler, is reported to the server's own observer.
+pub(super) struct Listener {
+    pub(super) log: Arc<ProgressLog>,
+    pub(super) server: Arc<dyn Observer>,
+}
 
 impl Observer for Listener {
-    fn event(&self, _: &Event<'_>) {}
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Resolving(_)
+            | Event::Downloading(_)
+            | Event::Downloaded { .. }
+            | Event::Installing(_)
+            | Event::Blocked(Blocked::Toolchain) => self.server.event(event),
+            _ => {}
+        }
+    }
 
     fn watch<'b>(&'b self, build: Steps<'b>, _: &Graph) -> Box<dyn Watch + 'b> {
         let shapes = build.packages.all().flat_map(|package| &package.operators).flat_map(|operator| &operator.shapes);
         let held_back = shapes.filter(|shape| shape.role == ShapeRole::Holdout).map(|shape| shape.name.clone());
-        Box::new(Watching { log: &self.0, held_back: held_back.collect() })
+        Box::new(Watching { log: &self.log, held_back: held_back.collect() })
     }
 }
 
@@ -113,7 +136,10 @@ struct Watching<'b> {
 impl Watch for Watching<'_> {
     fn event(&mut self, event: &StepEvent) {
         let StepEvent::StepFinished(step) = event else { return };
-        let StepFinished { kind, labels, outcome, verdict, duration_ms, .. } = &**step;
+        let StepFinished { kind, labels, outcome, verdict, duration_ms, trouble, .. } = &**step;
+        if *trouble == Some(Trouble::Killed) {
+            self.log.lose_a_worker();
+        }
         // The names of shapes are those of operators; a name that any operator holds back is left out everywhere.
         if labels.shape.as_ref().is_some_and(|shape| self.held_back.contains(shape)) {
             return;
@@ -156,6 +182,43 @@ mod tests {
         log.begin();
         ["c", "d", "e"].iter().for_each(|kind| log.add(step(kind)));
         assert_eq!(kinds(), ["c", "d", "e"]);
+    }
+
+    #[test]
+    fn the_server_hears_what_is_installed_and_nothing_else_of_a_build() {
+        #[derive(Default)]
+        struct Heard(Mutex<Vec<String>>);
+        impl Observer for Heard {
+            fn event(&self, event: &Event<'_>) {
+                self.0.lock().unwrap().push(format!("{event:?}"));
+            }
+        }
+        let server = Arc::new(Heard::default());
+        let listener = Listener { log: Arc::default(), server: server.clone() };
+        let names = ["nvidia-cuda-nvcc".to_string()];
+        for event in [
+            Event::Resolving(kforge_ops::event::Resolving::Cuda("13.0")),
+            Event::Downloading(&names),
+            Event::Installing(&names[0]),
+            Event::Blocked(Blocked::Toolchain),
+            Event::Blocked(Blocked::Workspace),
+            Event::LockfileWritten,
+        ] {
+            listener.event(&event);
+        }
+        let heard = server.0.lock().unwrap();
+        assert_eq!(heard.len(), 4, "{heard:?}");
+        assert!(heard[2].contains("nvidia-cuda-nvcc"), "{heard:?}");
+    }
+
+    #[test]
+    fn a_run_that_begins_again_has_lost_no_worker() {
+        let log = ProgressLog::default();
+        log.begin();
+        log.lose_a_worker();
+        assert!(log.lost_a_worker());
+        log.begin();
+        assert!(!log.lost_a_worker());
     }
 
     #[test]

@@ -2,11 +2,12 @@
 //! that a restart gives the same state. Knows where rows are; runs nothing.
 //!
 //! A *task* is an accepted request, under an id of its client. An *evaluation* is that of a content, and may have several tasks. A *result* is that of an
-//! evaluation; it lives as long as a task refers to it. A *suspect* is an evaluation during which a server ended without finishing it: suspects run one after
-//! another, so that the one that ends servers is found.
+//! evaluation; it lives as long as a task refers to it. A *suspect* is an evaluation during which an earlier server, or a worker of it, was killed: suspects run
+//! one after another, so that the one that ends servers is found.
 
 mod retention;
 mod rows;
+mod schedule;
 mod stop;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -20,6 +21,7 @@ use crate::api::{Priority, TaskStatus, VerdictWord};
 use kforge_foundation::base::Digest;
 
 pub(super) use self::rows::{Accepted, Ended, FORMAT, Row, Snapshot};
+pub(super) use self::schedule::Begun;
 pub(super) use self::stop::{Stop, StopReason};
 
 /// A task by its client and id.
@@ -72,16 +74,6 @@ pub(super) struct Entry {
     /// How often it began without an end, with the run that is in progress.
     begun: u32,
     is_suspect: bool,
-}
-
-/// An evaluation that begins.
-pub(super) struct Begun {
-    pub(super) content: Digest,
-    pub(super) request: Place,
-    pub(super) stop: Arc<Stop>,
-    pub(super) log: Arc<ProgressLog>,
-    /// How many servers ended during it.
-    pub(super) attempts: u32,
 }
 
 /// A result.
@@ -406,90 +398,12 @@ impl State {
         }
     }
 
-    /// The next evaluation, which runs from now on.
-    pub(super) fn begin(&mut self) -> Option<Begun> {
-        let content = self.next_suspect().or_else(|| {
-            let entries = &self.entries;
-            self.queue.pop(|content| entries.get(content).is_some_and(|entry| entry.waits() && !entry.is_suspect))
-        })?;
-        let entry = self.entries.get_mut(&content)?;
-        let stop = Arc::new(Stop::default());
-        entry.running = Some(stop.clone());
-        let attempts = entry.begun;
-        entry.begun += 1;
-        self.running += 1;
-        if entry.is_suspect {
-            self.tried = Some(content);
-        }
-        entry.log.begin();
-        Some(Begun { content, request: entry.request.clone(), stop, log: entry.log.clone(), attempts })
-    }
-
-    fn next_suspect(&mut self) -> Option<Digest> {
-        if self.tried.is_some() {
-            return None;
-        }
-        let entries = &self.entries;
-        let is_next = |content: &Digest| entries.get(content).is_some_and(|entry| entry.waits() && entry.is_suspect);
-        std::iter::from_fn(|| self.suspects.pop_front()).find(is_next)
-    }
-
-    /// An evaluation was stopped, and has no result. It waits again if a task still waits for it.
-    pub(super) fn put_back(&mut self, content: Digest) {
-        let Some(entry) = self.entries.get_mut(&content) else { return };
-        self.running -= usize::from(entry.running.take().is_some());
-        entry.begun = entry.begun.saturating_sub(1);
-        if self.tried == Some(content) {
-            self.tried = None;
-        }
-        match entry.tasks.first() {
-            Some(_) if entry.is_suspect => self.suspects.push_back(content),
-            Some(first) => self.queue.push(content, &first.client.clone(), entry.priority),
-            None => drop(self.remove_entry(&content)),
-        }
-    }
-
-    /// A server began an evaluation, and ended before it did.
-    fn began(&mut self, content: Digest) {
-        if let Some(entry) = self.entries.get_mut(&content) {
-            entry.begun += 1;
-        }
-    }
-
-    /// All rows were read. Results of earlier processes answer their tasks and no others, because another kforge or another device may have made them.
-    pub(super) fn started(&mut self) {
-        self.known.clear();
-        let mut suspects: Vec<(u64, Digest)> = vec![];
-        for (content, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.begun > 0) {
-            entry.is_suspect = true;
-            let first = entry.tasks.first().and_then(|key| self.tasks.get(key));
-            suspects.push((first.map_or(0, |task| task.number), *content));
-        }
-        suspects.sort_unstable();
-        self.suspects = suspects.into_iter().map(|(_, content)| content).collect();
-    }
-
-    /// Removes from the queue what does not wait any more, if that is most of it: so contents that are accepted and cancelled do not fill it.
-    fn compact(&mut self) {
-        // A content that waits is in it at most once in each priority.
-        if self.queue.len() > 4 * self.entries.len() + 64 {
-            let entries = &self.entries;
-            self.queue.compact(|content| entries.get(content).is_some_and(|entry| entry.running.is_none()));
-        }
-    }
-
     /// The journal was written again.
     pub(super) fn moved(&mut self, moved: &Moved) {
         let places = self.results.values_mut().map(|result| &mut result.place);
         for place in places.chain(self.entries.values_mut().map(|entry| &mut entry.request)) {
             *place = moved.place(place);
         }
-    }
-}
-
-impl Entry {
-    fn waits(&self) -> bool {
-        self.running.is_none()
     }
 }
 

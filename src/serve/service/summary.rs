@@ -15,7 +15,7 @@ use kforge_pipeline::report::Report;
 use kforge_pipeline::report::document::{KernelReport, ShapeReport, TargetReport, TimeReport};
 use kforge_pipeline::report::failure::FailureReport;
 use kforge_pipeline::report::messages::{COMPILE_ERROR, COMPILE_REFUSED, MessageReport};
-use kforge_types::model::{Package, ShapeRole};
+use kforge_types::model::{Arch, Package, ShapeRole};
 use kforge_types::record::{FindingKind, StepKind, Unknown, Verdict};
 
 /// The most bytes of one text. A compiler can print without end.
@@ -67,6 +67,19 @@ impl Summary {
         }
     }
 
+    /// Changes where messages are. The reason of a candidate that is not accepted then says it as well.
+    pub(super) fn name_fields(&mut self, name: impl Fn(&mut MessageResult)) {
+        let EvaluationResult { messages, reason, cause, .. } = &mut self.result;
+        messages.iter_mut().for_each(name);
+        if *cause == Some(Cause::NotAccepted) && messages.iter().any(|message| message.field.is_some()) {
+            let first = |message: &MessageResult| {
+                let text = message.message.lines().next().unwrap_or_default().to_string();
+                message.field.as_ref().map_or(text.clone(), |field| format!("{field}: {text}"))
+            };
+            *reason = Some(shortened(messages.iter().map(first).collect::<Vec<_>>().join("; ")));
+        }
+    }
+
     /// A result without a report.
     pub(super) fn without_report(cause: Cause, reason: String, messages: Vec<MessageResult>) -> Summary {
         let compiled = None;
@@ -92,7 +105,10 @@ impl Summary {
                 worst = Some((rank, cause, reason.to_string()));
             }
         };
-        let mut compiled = Some(true);
+        let has_kernels =
+            report.packages.iter().flat_map(|package| &package.kernels).any(|kernel| !kernel.targets.is_empty());
+        // Nothing was compiled if there is nothing to compile.
+        let mut compiled = has_kernels.then_some(true);
         for package in &report.packages {
             for kernel in &package.kernels {
                 for target in &kernel.targets {
@@ -118,7 +134,7 @@ impl Summary {
                         // A run that took too long may end in time another time.
                         Some(Cause::NoProgress) => keeps = false,
                         Some(_) => keeps = keeps && is_lasting(target),
-                        None => keeps = keeps && is_timed(&of, target, measure),
+                        None => keeps = keeps && is_timed(target, measure),
                     }
                     if cause == Some(Cause::Unavailable)
                         && target.unavailable.iter().any(|(kind, ..)| kind == StepKind::Compile.name())
@@ -172,8 +188,8 @@ fn is_lasting(target: &TargetReport) -> bool {
 }
 
 /// Whether everything that was to be timed was.
-fn is_timed(of: &KernelResult, target: &TargetReport, measure: Measure) -> bool {
-    measure == Measure::Verify || of.unavailable.is_empty() && target.failed.is_empty()
+fn is_timed(target: &TargetReport, measure: Measure) -> bool {
+    measure == Measure::Verify || target.unavailable.is_empty() && target.failed.is_empty()
 }
 
 /// A text of a bounded length.
@@ -203,6 +219,7 @@ fn of_diagnostic(found: &Diagnostic) -> MessageResult {
         code: found.code.to_string(),
         severity: severity(found.severity),
         message: shortened(lines.collect::<Vec<_>>().join("\n")),
+        field: None,
         file: place.map(|(file, ..)| base_name(&file.name)),
         line: place.and_then(|(_, line, _)| u32::try_from(line).ok()),
         column: place.and_then(|(.., column)| u32::try_from(column).ok()),
@@ -216,8 +233,14 @@ fn base_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_string()
 }
 
-/// How results are shown: it follows from the holdout shapes of packages.
+/// How results are shown: it follows from the shapes of packages.
 struct View {
+    /// The operators with a bench shape.
+    timed: BTreeSet<String>,
+    /// The targets that are the processor.
+    processors: BTreeSet<String>,
+    /// The kernels in PyTorch, of which calls are timed.
+    called: BTreeSet<String>,
     /// The holdout shapes of each operator.
     holdout: BTreeMap<String, BTreeSet<String>>,
     held_back: HeldBack,
@@ -231,7 +254,15 @@ impl View {
             held.map(|shape| shape.name.clone()).collect()
         };
         let holdout = operators().map(|operator| (operator.name.clone(), names(operator))).collect();
-        View { holdout, held_back: HeldBack::of(operators()) }
+        let is_timed = |operator: &&kforge_types::model::Operator| {
+            operator.shapes.iter().any(|shape| shape.role == ShapeRole::Bench)
+        };
+        let timed = operators().filter(is_timed).map(|operator| operator.name.clone()).collect();
+        let targets = packages.iter().flat_map(|package| &package.targets);
+        let processors = targets.filter(|(_, target)| target.arch == Arch::Cpu).map(|(name, _)| name.clone()).collect();
+        let kernels = packages.iter().flat_map(|package| &package.kernels);
+        let called = kernels.filter(|kernel| kernel.torch.is_some()).map(|kernel| kernel.name.clone()).collect();
+        View { timed, processors, called, holdout, held_back: HeldBack::of(operators()) }
     }
 
     /// A text without what holdout shapes are.
@@ -283,22 +314,57 @@ impl View {
             let shapes = champion.shapes.iter().filter(|shape| !holdout.contains(*shape)).cloned().collect();
             Some((champion.variant.clone()?, shapes))
         });
-        let timed = measure == Measure::Build;
+        let is_built = measure == Measure::Build;
+        let verdict = found.as_ref().map_or(VerdictWord::Pass, |(verdict, _)| *verdict);
         let result = KernelResult {
             kernel: kernel.name.clone(),
             operator: kernel.operator.clone(),
             target: target.target.clone(),
             types: target.types.clone(),
-            verdict: found.as_ref().map_or(VerdictWord::Pass, |(verdict, _)| *verdict),
+            verdict,
             reason: found.as_ref().map(|(_, (_, reason))| reason.clone()),
             variants: of.into_iter().map(|(variant, _)| variant).collect(),
-            champions: champions.filter(|_| timed).collect(),
+            champions: champions.filter(|_| is_built).collect(),
             observed_on: target.observed_on.clone(),
             baselines: target.baselines.clone(),
             calls: target.calls.clone(),
             unavailable: target.unavailable.iter().map(|(kind, n, why)| (kind.clone(), *n, self.text(why))).collect(),
+            untimed: self.untimed(kernel, target, measure, verdict),
         };
         (result, found.map(|(_, why)| why))
+    }
+
+    /// Why a kernel that was to be timed has no times; none if it has some.
+    fn untimed(
+        &self,
+        kernel: &KernelReport,
+        target: &TargetReport,
+        measure: Measure,
+        verdict: VerdictWord,
+    ) -> Option<String> {
+        if measure == Measure::Verify || !target.times.is_empty() || !target.calls.is_empty() {
+            return None;
+        }
+        let times = |kind: &str| [StepKind::Bench, StepKind::Calls].iter().any(|timing| timing.name() == kind);
+        let unavailable = target.unavailable.iter().find(|(kind, ..)| times(kind));
+        let is_of = |of: &BTreeSet<String>, name: &String| of.contains(name);
+        Some(match (verdict, unavailable) {
+            (VerdictWord::Fail, _) => "only variants that pass are timed".into(),
+            _ if is_of(&self.processors, &target.target) => {
+                "only a device is timed, and this target is the processor: name one of a GPU, such as `sm_90a`".into()
+            }
+            _ if target.host.is_some() => "a kernel with a launcher of its own is not timed".into(),
+            _ if !is_of(&self.timed, &kernel.operator) => "the operator has no shape with the role `bench`".into(),
+            _ if measure == Measure::Bench && is_of(&self.called, &kernel.name) => {
+                "of a kernel in PyTorch, only the measure `build` times calls".into()
+            }
+            (_, Some((_, _, why))) => self.text(why),
+            (VerdictWord::Unknown, None) => "only variants that pass are timed".into(),
+            (VerdictWord::Pass, None) => match target.failures().iter().find(|failure| times(&failure.kind)) {
+                Some(failure) => self.failure(failure, target),
+                None => "no time was measured".into(),
+            },
+        })
     }
 
     /// The compiler's words: the first error with its place, then the rest.
@@ -387,6 +453,7 @@ impl View {
             code: message.code.clone(),
             severity: severity(message.severity),
             message: shortened(message.message.clone()),
+            field: None,
             file: message.place.as_ref().map(|place| place.file.clone()),
             line: message.place.as_ref().map(|place| place.line),
             column: message.place.as_ref().and_then(|place| place.column),
@@ -440,6 +507,67 @@ fn time_of(time: &TimeReport) -> TimeResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_foundation::base::SourceFile;
+    use kforge_types::model::{inherit, parse};
+
+    /// Why the kernel `k` of a package has no times on a target, which reports this.
+    fn untimed(kernel: &str, target: Value, measure: Measure) -> Option<String> {
+        let text = format!(
+            "[package]\nname = \"p\"\n[targets.here]\narch = \"cpu\"\n[targets.h]\narch = \"sm_90a\"\n[operator.o]\ndims = [\"n\"]\n\
+             inputs.x = {{ dtype = \"f32\", shape = [\"n\"] }}\noutputs.y = {{ dtype = \"f32\", shape = [\"n\"] }}\n\
+             reference = {{ builtin = \"elementwise\", y = \"2 * x\" }}\ntolerance = {{ atol = 1e-6, rtol = 1e-6 }}\n\
+             shapes.s = {{ n = 70, role = \"bench\" }}\n[kernel.k]\noperator = \"o\"\n{kernel}\n"
+        );
+        let file = SourceFile { name: "kernel.toml".into(), text: text.as_str().into() };
+        let (manifest, found) = parse(&std::sync::Arc::new(file));
+        assert!(found.is_empty(), "{found:?}");
+        let (package, found) = inherit(&manifest.unwrap(), None);
+        assert!(found.is_empty(), "{found:?}");
+        let package = package.unwrap();
+        let shape = serde_json::json!({ "shape": "s", "variant": "", "verdict": "pass", "emulated": false, "worst": null,
+            "explanation": "" });
+        let mut report = serde_json::json!({ "target": "h", "types": "", "champions": [], "shapes": [shape], "variants": [1, 1, 0],
+            "machine": [], "methods": [], "unavailable": [], "failed": [] });
+        report.as_object_mut().unwrap().extend(target.as_object().unwrap().clone());
+        let mut of = kforge_pipeline::report::document::PackageReport { name: "p".into(), ..Default::default() };
+        let target = serde_json::from_value(report).unwrap();
+        of.kernels = vec![KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] }];
+        let report = Report { packages: vec![of], ..Report::default() };
+        let result = Summary::of(&report, &[package], measure).result;
+        assert_eq!(result.verdict, VerdictWord::Pass);
+        result.kernels[0].untimed.clone()
+    }
+
+    #[test]
+    fn why_nothing_was_timed_follows_from_the_target_the_language_and_what_steps_said() {
+        let cuda = "source = \"k.cu\"\nlaunch = [{ entry = \"k\", grid = [\"1\"], block = [\"64\"], args = [\"x\", \"y\", \"n\"] }]";
+        let torch = "language = \"torch\"\nsource = \"k.py::k\"";
+        let of = |kernel, target, measure| untimed(kernel, target, measure).unwrap_or_default();
+        let (bench, build) = (Measure::Bench, Measure::Build);
+        let nothing = || serde_json::json!({});
+        // The shapes need not be emulated on the processor.
+        for kernel in [cuda, torch] {
+            let here = of(kernel, serde_json::json!({ "target": "here" }), bench);
+            assert!(here.starts_with("only a device is timed, and this target is the processor"), "{here}");
+        }
+        assert_eq!(of(torch, nothing(), bench), "of a kernel in PyTorch, only the measure `build` times calls");
+        for kind in ["bench", "calls"] {
+            let none = serde_json::json!({ "unavailable": [[kind, 1, "no device"]] });
+            assert_eq!(of(if kind == "calls" { torch } else { cuda }, none, build), "no device");
+            let failure = serde_json::json!({ "kind": kind, "message": "the worker was killed", "steps": ["a"] });
+            let failed = serde_json::json!({ "failed": [["a", "the worker was killed"]], "failures": [failure] });
+            assert_eq!(of(cuda, failed, bench), format!("{kind}: the worker was killed"));
+        }
+        // What failed is no timing.
+        let other = serde_json::json!({ "kind": "pairs", "message": "no", "steps": ["a"] });
+        let other = serde_json::json!({ "failed": [["a", "no"]], "failures": [other] });
+        assert_eq!(of(cuda, other, bench), "no time was measured");
+        assert_eq!(
+            of(cuda, serde_json::json!({ "host": "launch.cu::run" }), bench),
+            "a kernel with a launcher of its own is not timed"
+        );
+        assert_eq!(untimed(cuda, nothing(), Measure::Verify), None);
+    }
 
     #[test]
     fn no_text_of_a_result_names_folders_of_the_server() {

@@ -37,7 +37,7 @@ pub struct Why {
     pub after: Option<String>,
 }
 
-/// A fault of the system that makes steps fail.
+/// A fault of the system, or an act of another process, that makes steps fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trouble {
@@ -47,6 +47,8 @@ pub enum Trouble {
     Refused,
     /// A folder that existed when the command started was removed.
     Gone,
+    /// Another process or the system killed the worker that executed the step.
+    Killed,
 }
 
 impl Trouble {
@@ -58,6 +60,9 @@ impl Trouble {
                 "make the folder writable for this user, or name another one: `KFORGE_HOME` for the home, `--target-dir` for outputs"
             }
             Trouble::Gone => "the folder was removed while kforge was running: run the command again",
+            Trouble::Killed => {
+                "the system kills processes when memory runs out: run the command again, with fewer `--jobs` if that is the cause"
+            }
         }
     }
 }

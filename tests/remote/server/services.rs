@@ -260,7 +260,7 @@ impl re::capabilities_server::Capabilities for Services {
         let cache = re::CacheCapabilities {
             digest_functions: options.functions.iter().map(|&function| function as i32).collect(),
             action_cache_update_capabilities: Some(re::ActionCacheUpdateCapabilities {
-                update_enabled: !options.read_only,
+                update_enabled: !options.read_only && !options.stores_no_results,
             }),
             max_batch_total_size_bytes: options.max_batch,
             supported_compressors: compressors.clone(),
@@ -310,6 +310,9 @@ impl re::action_cache_server::ActionCache for Services {
         let (mut state, request) = (self.state(), request.into_inner());
         state.in_instance(&request.instance_name)?;
         state.may_store()?;
+        if state.options.stores_no_results {
+            return Err(Status::permission_denied("the cache stores no results of clients"));
+        }
         let function = state.function(request.digest_function)?;
         let action = checked(request.action_digest)?;
         let result = request.action_result.ok_or_else(|| invalid("the action result is missing"))?;

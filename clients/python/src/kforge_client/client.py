@@ -36,7 +36,8 @@ class Evaluation:
     def text(self) -> str:
         """All that the server says about a candidate that does not pass: the reason, then errors with their places."""
         errors = [m for m in self.result.get("messages", []) if m.get("severity") == "error"]
-        lines = [f"{m['file']}:{m.get('line', 1)}: {m['message']}" if m.get("file") else m["message"] for m in errors]
+        places = [f"{m['file']}:{m.get('line', 1)}" if m.get("file") else m.get("field") for m in errors]
+        lines = [": ".join(filter(None, [place, m["message"]])) for place, m in zip(places, errors)]
         return "\n".join(dict.fromkeys([*filter(None, [self.reason]), *lines]))
 
     @property
@@ -62,14 +63,17 @@ class Evaluation:
 
 
 class Client:
-    """A server. `url` and `token` are those of `KFORGE_SERVE_URL` and `KFORGE_SERVE_TOKEN` if they are not stated."""
+    """A server. `url`, `token` and `timeout` (of `evaluate`, in seconds) are those of `KFORGE_SERVE_URL`, `_TOKEN` and `_TIMEOUT` if not stated."""
 
-    def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 1800.0) -> None:
+    def __init__(self, url: str | None = None, token: str | None = None, timeout: float | None = None) -> None:
         self.url = (url or os.environ.get("KFORGE_SERVE_URL") or "http://127.0.0.1:7377").rstrip("/")
         if not self.url.startswith(("http://", "https://")):
             raise ValueError(f"the server is `{self.url}`: expected a URL such as `http://HOST:7377` (`KFORGE_SERVE_URL`)")
         self.token = token or os.environ.get("KFORGE_SERVE_TOKEN")
-        self.timeout = timeout
+        if timeout is None:
+            self.timeout = _limit("KFORGE_SERVE_TIMEOUT", os.environ.get("KFORGE_SERVE_TIMEOUT") or 1800.0)
+        else:
+            self.timeout = _limit("timeout", timeout)
 
     def evaluate(self, candidate: Mapping[str, Any], **options: Any) -> Evaluation:
         """Evaluates `{"operator": ...}` or `{"package": ...}`. Options are fields of the request: `target`, `measure`, `id`.
@@ -90,6 +94,18 @@ class Client:
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, until: float) -> dict[str, Any]:
         return request(method, self.url + path, self.token, body, WAIT + 30.0, until)
+
+
+def _limit(name: str, seconds: str | float) -> float:
+    """A time limit, stated as `name`."""
+    try:
+        limit = float(seconds)
+    except (TypeError, ValueError):
+        limit = -1.0
+    # Nothing is later than a limit that is no number.
+    if not limit >= 0.0:
+        raise ValueError(f"the time limit is `{seconds}`: expected a number of seconds such as `1800` (`{name}`)")
+    return limit
 
 
 def evaluate(candidate: Mapping[str, Any], client: Client | None = None, **options: Any) -> Evaluation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import math
 import random
 import socket
@@ -13,6 +14,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import Any
+
+LOG = logging.getLogger("kforge_client")
 
 #: Statuses after which a request is sent again: the server is busy, ends, or a proxy lost it.
 AGAIN = frozenset({429, 502, 503, 504})
@@ -63,7 +66,7 @@ def request(
         headers["Content-Type"] = "application/json"
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    attempt = 0
+    attempt, warned = 0, False
     while True:
         retry_after: str | None = None
         try:
@@ -84,8 +87,13 @@ def request(
             if isinstance(getattr(error, "reason", None), (ssl.SSLCertVerificationError, socket.gaierror)):
                 raise failure from None
         wait = pause(attempt, retry_after)
-        if time.monotonic() + wait > until:
+        left = until - time.monotonic()
+        if wait > left:
             raise failure
+        # Who waits for long must know why. A busy server answers, so it is not worth a warning.
+        if failure.status == 0 and not warned:
+            LOG.warning("%s; trying again for %.0f s (Client(timeout=...) or KFORGE_SERVE_TIMEOUT changes that)", failure, left)
+            warned = True
         time.sleep(wait)
         attempt += 1
 

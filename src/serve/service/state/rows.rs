@@ -24,7 +24,7 @@ pub(in crate::service) enum Row {
     Request { content: Digest, request: Box<RawValue> },
     /// A task was accepted. `known` is the result that it has already.
     Accepted(Accepted),
-    /// An evaluation began. One that neither ends nor stops was running when the server ended.
+    /// An evaluation began, perhaps once more because a worker was killed. One that neither ends nor stops was running when the server ended.
     Began { content: Digest },
     /// An evaluation that began was stopped, and waits again or is abandoned.
     Stopped { content: Digest },

@@ -366,6 +366,29 @@ fn what_runs_as_servers_end_is_tried_one_after_another() {
 }
 
 #[test]
+fn runs_that_a_killed_worker_ended_count_after_a_restart_and_the_one_that_is_stopped_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("journal");
+    let (mut chance, mut machine) = (Chance(5), Machine::open(&path));
+    machine.submit(&mut chance, 0);
+    machine.begin();
+    let content = machine.running[0].content;
+    for _ in 0..2 {
+        machine.journal.append(&Row::Began { content }).unwrap();
+        machine.state.began(content);
+    }
+    machine.journal.append(&Row::Stopped { content }).unwrap();
+    machine.state.put_back(content);
+    machine.begin();
+    assert_eq!(machine.running[1].attempts, 2);
+    machine.journal.append(&Row::Stopped { content }).unwrap();
+    drop(machine.journal);
+    let mut machine = Machine::open(&path);
+    machine.begin();
+    assert_eq!(machine.running[0].attempts, 2);
+}
+
+#[test]
 fn results_of_an_earlier_process_answer_their_tasks_only() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal");
