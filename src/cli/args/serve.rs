@@ -138,17 +138,17 @@ mod tests {
             "none" => Ok(vec![]),
             _ => Err(std::io::Error::other("nobody knows it")),
         };
-        let address = |text| address_by(text, resolve);
+        let by = |text| address_by(text, resolve);
         for (text, expected) in [
             ("127.0.0.1:7377", "127.0.0.1:7377"),
             ("[::1]:0", "[::1]:0"),
             ("two:80", "127.0.0.2:80"),
             ("six:80", "[::2]:80"),
         ] {
-            assert_eq!(address(text).unwrap().to_string(), expected, "{text}");
+            assert_eq!(by(text).unwrap().to_string(), expected, "{text}");
         }
         // The system knows this one without asking others.
-        assert_eq!(super::address("localhost:80").unwrap().to_string(), "127.0.0.1:80");
+        assert_eq!(address("localhost:80").unwrap().to_string(), "127.0.0.1:80");
         for (text, said) in [
             ("127.0.0.1", "the port is missing"),
             ("::1", "the port is missing"),
@@ -161,7 +161,7 @@ mod tests {
             ("unknown:1", "the host `unknown` is unknown: nobody knows it"),
             ("none:1", "the host `none` has no address"),
         ] {
-            let found = address(text).unwrap_err();
+            let found = by(text).unwrap_err();
             assert!(found.starts_with(said), "{text}: {found}");
         }
     }

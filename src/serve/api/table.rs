@@ -283,7 +283,7 @@ mod tests {
             (r#"{"a":null}"#, "invalid type: null, expected a boolean, a number, a text, a list or an object"),
             (r#"{"a":18446744073709551615}"#, "an integer is larger"),
             (r#"{"a":1,"a":2}"#, "the key `a` is there twice"),
-            ("[]", "expected a table of `kernel.toml`"),
+            ("[]", "invalid type: sequence, expected an object"),
         ] {
             let error = serde_json::from_str::<Table>(text).unwrap_err().to_string();
             assert!(error.contains(said), "{text}: {error}");
