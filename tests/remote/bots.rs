@@ -720,7 +720,8 @@ fn a_worker_holds_its_device_and_executes_what_observes_one() {
     let home = project.place().join("home of gpu");
     let start = |name: &str, words: &[&str]| {
         let words = [&["worker", "--bots", &url, "--name", name], words].concat();
-        Worker::of(with_device(&project, &words), &home, &[])
+        // What it lacks it says; these steps need no compiler.
+        Worker::of(with_device(&project, &words), &home, &[("KFORGE_TOOLCHAIN_CXX", "/nowhere/g++")])
     };
     // A build measures on it.
     let lock = || Lock::acquire(&home.join("devices/locks/device-GPU-virtual-0"), Mode::Exclusive, Wait::No);
@@ -732,6 +733,7 @@ fn a_worker_holds_its_device_and_executes_what_observes_one() {
     until("it registers", || worker.log().contains("Registered"));
     let said = worker.log();
     assert!(said.contains("gpu=virtual-h, gpu-arch=sm_90, gpu-driver=580"), "{said}");
+    assert!(said.contains("Lacking the C++ compiler: ") && said.contains("/nowhere/g++"), "{said}");
     let Ok(OnceAnswer::Answered { outputs, .. }) = peaks(&url, "", &[]) else { panic!("{}", worker.log()) };
     assert!(outputs.contains_key("observation") && outputs.contains_key("provenance"), "{outputs:?}");
     // Builds wait.
