@@ -189,6 +189,8 @@ fn buildgrid_schedules_the_steps_of_builds_on_workers_of_kforge() {
     let Some(mut grid) = BuildGrid::start() else { return };
     let project = project_at(&grid.url, ONE).var("KFORGE_REMOTE_INSTANCE_NAME", INSTANCE);
     let project = project.var("KFORGE_REMOTE_PROGRAM", "kforge").var("KFORGE_REMOTE_QUEUE_LIMIT", "60s");
+    // On a busy machine the server is slow, which must not end remote execution here.
+    let project = project.var("KFORGE_REMOTE_TIMEOUT", "60s");
     // A compiler that is held makes the middle of a step as long as needed.
     let (cxx, hold) = cxx_that_waits(&project);
     fs::remove_file(&hold).unwrap();
@@ -251,7 +253,7 @@ fn workers_behind_buildgrid_that_are_another_machine_refuse() {
         return skipped("this user may not make a mount namespace");
     }
     let project = project_at(&grid.url, ONE).var("KFORGE_REMOTE_INSTANCE_NAME", INSTANCE);
-    let project = project.var("KFORGE_REMOTE_PROGRAM", "kforge");
+    let project = project.var("KFORGE_REMOTE_PROGRAM", "kforge").var("KFORGE_REMOTE_TIMEOUT", "60s");
     let (cxx, _) = cxx_that_counts(&project);
     let project = project.var("KFORGE_TOOLCHAIN_CXX", &cxx);
     let reference = alone(&project);
