@@ -498,51 +498,45 @@ fn a_worker_without_kforge_gets_it_with_the_steps() {
 
 #[test]
 #[ignore = "second tier: downloads buildbox-casd from the network"]
-fn casd_executes_the_examples_with_its_own_runner() {
+fn casd_executes_an_example_with_its_own_runner() {
     use crate::casd::Casd;
-    // A debug program takes minutes for the larger one.
-    let all = ["quickstart", "kernels"];
-    for example in &all[..if crate::project::released().is_some() { 2 } else { 1 }] {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example);
-        let project = Project::new();
-        crate::builds::copy(&folder, project.root());
-        let program = project.program();
-        let Some(mut casd) = Casd::executing(&[program.parent().unwrap()]) else { return };
-        let using = |project: Project, url: &str| {
-            let project = project.var("KFORGE_REMOTE_URL", url).var("KFORGE_REMOTE_EXECUTE", "true");
-            project.var("KFORGE_REMOTE_HOLDOUT", "true").var("KFORGE_REMOTE_PROGRAM", program.clone())
-        };
-        let project = using(project, casd.url());
-        let built = online(&project, &["--target", "cpu"]).expect(0);
-        let (there, all) = (elsewhere(&built), executed(&built));
-        assert_eq!(warnings(&built), 0, "{example}: {}", built.stderr());
-        assert!(there > 0 && there == all, "{example}: {there} of {all}");
-        let other = project.cloned("alone").fresh_home("home of alone").var("KFORGE_REMOTE_MODE", "off");
-        other.built(&["--target", "cpu"]);
-        assert_eq!(project.report(), other.report(), "{example}");
-        // Killed in the middle.
-        if *example == "quickstart" {
-            let third = project.cloned("third").fresh_home("home of third");
-            let url = casd.url().to_string();
-            casd.kill();
-            let Some(mut casd) = Casd::executing(&[program.parent().unwrap()]) else { return };
-            assert_ne!(casd.url(), url);
-            let third = third.var("KFORGE_REMOTE_URL", casd.url());
-            let mut child = third.command(&["build", "--message-format", "json", "--target", "cpu"]).spawn().unwrap();
-            // The first steps end in their order; the rest is under way.
-            let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
-            let mut text = String::new();
-            let is_elsewhere = |line: &str| line.contains("\"cache\":\"remote\"") && line.contains("\"executed\"");
-            while !text.lines().next_back().is_some_and(is_elsewhere) {
-                text += &(lines.next().expect("a step of a worker").unwrap() + "\n");
-            }
-            casd.kill();
-            lines.for_each(|line| text += &(line.unwrap() + "\n"));
-            let ended = child.wait_with_output().unwrap();
-            let built = Built::of(&std::process::Output { stdout: text.into(), ..ended }).expect(0);
-            assert_eq!(warnings(&built), 1, "{}", built.stderr());
-            assert!(elsewhere(&built) > 0 && elsewhere(&built) < executed(&built), "{:?}", built.executed());
-            assert_eq!(third.report(), other.report());
-        }
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
+    let project = Project::new();
+    crate::builds::copy(&folder, project.root());
+    let program = project.program();
+    let Some(mut casd) = Casd::executing(&[program.parent().unwrap()]) else { return };
+    let using = |project: Project, url: &str| {
+        let project = project.var("KFORGE_REMOTE_URL", url).var("KFORGE_REMOTE_EXECUTE", "true");
+        project.var("KFORGE_REMOTE_HOLDOUT", "true").var("KFORGE_REMOTE_PROGRAM", program.clone())
+    };
+    let project = using(project, casd.url());
+    let built = online(&project, &["--target", "cpu"]).expect(0);
+    let (there, all) = (elsewhere(&built), executed(&built));
+    assert_eq!(warnings(&built), 0, "{}", built.stderr());
+    assert!(there > 0 && there == all, "{there} of {all}");
+    let other = project.cloned("alone").fresh_home("home of alone").var("KFORGE_REMOTE_MODE", "off");
+    other.built(&["--target", "cpu"]);
+    assert_eq!(project.report(), other.report());
+    // Killed in the middle.
+    let third = project.cloned("third").fresh_home("home of third");
+    let url = casd.url().to_string();
+    casd.kill();
+    let Some(mut casd) = Casd::executing(&[program.parent().unwrap()]) else { return };
+    assert_ne!(casd.url(), url);
+    let third = third.var("KFORGE_REMOTE_URL", casd.url());
+    let mut child = third.command(&["build", "--message-format", "json", "--target", "cpu"]).spawn().unwrap();
+    // The first steps end in their order; the rest is under way.
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut text = String::new();
+    let is_elsewhere = |line: &str| line.contains("\"cache\":\"remote\"") && line.contains("\"executed\"");
+    while !text.lines().next_back().is_some_and(is_elsewhere) {
+        text += &(lines.next().expect("a step of a worker").unwrap() + "\n");
     }
+    casd.kill();
+    lines.for_each(|line| text += &(line.unwrap() + "\n"));
+    let ended = child.wait_with_output().unwrap();
+    let built = Built::of(&std::process::Output { stdout: text.into(), ..ended }).expect(0);
+    assert_eq!(warnings(&built), 1, "{}", built.stderr());
+    assert!(elsewhere(&built) > 0 && elsewhere(&built) < executed(&built), "{:?}", built.executed());
+    assert_eq!(third.report(), other.report());
 }

@@ -12,7 +12,7 @@ use crate::client::{Answer, Connection};
 use crate::project::{Kept, Project, known};
 
 /// The longest time that a server may take to start or to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A server. It is killed when it is dropped.
 pub(crate) struct Server {
