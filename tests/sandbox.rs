@@ -70,7 +70,12 @@ fn main() -> ExitCode {
             compiler_memory: 8 << 30,
             allow_unconfined: false,
         };
-        let finders = Finders { search: &Places::default, limits, described: &|_, _, _| Err(vec![]) };
+        let finders = Finders {
+            search: &Places::default,
+            limits,
+            described: &|_, _, _| Err(vec![]),
+            seal: &|_, _, _, answer| answer,
+        };
         return worker_main(&args[1..], &parts, &finders);
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();

@@ -70,6 +70,25 @@ pub struct Record {
     pub result: StepResult,
 }
 
+impl Record {
+    /// What a step observed, with the provenance in the result's output [`PROVENANCE`].
+    ///
+    /// # Errors
+    /// The output is missing or is not a provenance.
+    pub fn of(question: Digest, kind: StepKind, result: StepResult, blobs: &dyn Blobs) -> io::Result<Record> {
+        let bytes = match result.outputs.get(PROVENANCE) {
+            Some(digest) => blobs.get(digest)?,
+            None => None,
+        };
+        let wrong = |why: &str| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("a {kind} step's output `{PROVENANCE}` {why}"))
+        };
+        let bytes = bytes.ok_or_else(|| wrong("is missing: the observation cannot be kept as evidence"))?;
+        let provenance = serde_json::from_slice(&bytes).map_err(|e| wrong(&format!("is not a provenance: {e}")))?;
+        Ok(Record { question, provenance, result })
+    }
+}
+
 /// A record in the index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedRecord {
@@ -222,8 +241,7 @@ impl Index {
         about: &About,
         signed: Option<&str>,
     ) -> io::Result<u64> {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
-        let suffix = format!("@{}", bundle.chars().map(plain).collect::<String>());
+        let suffix = suffix_of(bundle);
         let mut added = 0;
         for record in records {
             let (digest, is_new) = self.keep(record, &suffix)?;
@@ -234,12 +252,27 @@ impl Index {
                 publish(&self.tmp, &place, known.to_string().as_bytes(), 0o644)?;
             }
             if let Some(document) = signed {
-                let folder = self.root.join(record.question.hex());
-                publish(&self.tmp, &folder.join(format!("{}@{document}.{SIGNED}", digest.hex())), b"", 0o644)?;
+                self.keep_document(record, &digest, document)?;
             }
         }
         self.sync()?;
         Ok(added)
+    }
+
+    /// Adds a record that a worker of another machine observed, whose outputs are already in the store. `origin` names where it came from, as the name of a bundle
+    /// does, and `signed` names the signed document that holds it, if there is one. It survives a power cut only after [`Index::sync`].
+    pub fn bring(&self, record: &Record, origin: &str, signed: Option<&str>) -> io::Result<()> {
+        if let Some(document) = signed {
+            // The document comes first: without it, a record would be found that is claimed.
+            self.keep_document(record, &Digest::of(&serde_json::to_vec(record)?), document)?;
+        }
+        self.keep(record, &suffix_of(origin)).map(drop)
+    }
+
+    /// Notes that a signed document holds a record.
+    fn keep_document(&self, record: &Record, digest: &Digest, document: &str) -> io::Result<()> {
+        let folder = self.root.join(record.question.hex());
+        publish(&self.tmp, &folder.join(format!("{}@{document}.{SIGNED}", digest.hex())), b"", 0o644)
     }
 
     /// Stores a record. Returns the digest that names it, and whether it is new.
@@ -319,6 +352,12 @@ impl Index {
         }
         Ok(all)
     }
+}
+
+/// What the name of a record's file ends with, before its extension, if the record came from a bundle of this name.
+fn suffix_of(bundle: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    format!("@{}", bundle.chars().map(plain).collect::<String>())
 }
 
 /// The folders in the index, one for each question, sorted.
@@ -480,17 +519,9 @@ impl Cache for EvidenceCache {
         if !asks_device(spec) {
             return Ok(());
         }
-        let bytes = match result.outputs.get(PROVENANCE) {
-            Some(digest) => self.index.blobs.get(digest)?,
-            None => None,
-        };
-        let wrong = |why: &str| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("a {} step's output `{PROVENANCE}` {why}", spec.kind))
-        };
-        let bytes = bytes.ok_or_else(|| wrong("is missing: the observation cannot be kept as evidence"))?;
-        let provenance = serde_json::from_slice(&bytes).map_err(|e| wrong(&format!("is not a provenance: {e}")))?;
+        let record = Record::of(*key, spec.kind, result.clone(), &*self.index.blobs)?;
         self.added.store(true, Ordering::Relaxed);
-        self.index.add(&Record { question: *key, provenance, result: result.clone() }).map(drop)
+        self.index.add(&record).map(drop)
     }
 }
 

@@ -160,6 +160,9 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         Ok(Execution { outputs, verdict, notes, summary, forget, elsewhere, took }) => {
             let duration_ms = took.unwrap_or_else(|| started.elapsed()).as_millis() as u64;
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };
+            if elsewhere && asks_device(&task.spec) {
+                return observed_elsewhere(task, tools, result, forget);
+            }
             if elsewhere {
                 return keep_claim(task, tools, result, forget);
             }
@@ -200,6 +203,34 @@ fn keep_claim(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool) 
     WorkResult::Ran { result, evidence: None, forget, tag: None, elsewhere: true }
 }
 
+/// The end of a step that a device of another machine answered. Whoever executed it has brought its record; the answer is what the records then give, as for an
+/// observation of this machine. A result that must not be stored has no record.
+fn observed_elsewhere(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool) -> WorkResult {
+    if forget {
+        return WorkResult::Ran { result, evidence: None, forget, tag: None, elsewhere: true };
+    }
+    match recorded(task, tools) {
+        // Another record counts for more than the new one.
+        Some(hit) if hit.result.outputs != result.outputs => WorkResult::Known(hit),
+        Some(hit) => {
+            let result = StepResult { duration_ms: result.duration_ms, ..hit.result };
+            WorkResult::Ran { result, evidence: hit.evidence, forget: false, tag: None, elsewhere: true }
+        }
+        None => {
+            let why = lacking(tools.caches, &task.key, &task.spec, task.product.as_deref());
+            WorkResult::Unavailable("what a worker of the server observed does not count here".into(), why)
+        }
+    }
+}
+
+/// What the records of devices answer now.
+fn recorded(task: &Task, tools: &Tools<'_>) -> Option<Hit> {
+    let product = task.product.as_deref();
+    let read =
+        |cache: &&dyn Cache| cache.answer(&task.key, &task.spec, product).ok()?.filter(|hit| hit.evidence.is_some());
+    tools.caches.iter().find_map(read)
+}
+
 /// Stores a result in every cache. Observations of a device are read back from the cache that holds evidence, because the set of records answers a question,
 /// not the last record. So the rest of this build sees what the next build will see.
 fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubles: &mut Vec<String>) -> WorkResult {
@@ -219,17 +250,12 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
     {
         remote.put(&task.key, &task.spec, &result);
     }
-    if task.spec.kind.observes_device() {
-        let product = task.product.as_deref();
-        let read = |cache: &&dyn Cache| {
-            cache.answer(&task.key, &task.spec, product).ok()?.filter(|hit| hit.evidence.is_some())
-        };
-        if let Some(hit) = tools.caches.iter().find_map(read) {
-            let duration_ms = result.duration_ms;
-            let result = StepResult { duration_ms, ..hit.result };
-            // Its record in the index has a tag of its own.
-            return WorkResult::Ran { result, evidence: hit.evidence, forget, tag: None, elsewhere: false };
-        }
+    if task.spec.kind.observes_device()
+        && let Some(hit) = recorded(task, tools)
+    {
+        let result = StepResult { duration_ms: result.duration_ms, ..hit.result };
+        // Its record in the index has a tag of its own.
+        return WorkResult::Ran { result, evidence: hit.evidence, forget, tag: None, elsewhere: false };
     }
     WorkResult::Ran { result, evidence: None, forget, tag, elsewhere: false }
 }

@@ -26,12 +26,24 @@ pub enum OnceAnswer {
         /// How long the step took in milliseconds, without what was compared before.
         #[serde(default)]
         duration_ms: u64,
+        /// What a device showed, as a record that the worker signed; none if it has no key, or the step observes no device.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signed: Option<SignedRecord>,
     },
     /// The step was not executed, because its result would not be one of its key.
     Differs {
         /// In what the machine differs.
         differences: Vec<Difference>,
     },
+}
+
+/// A document with one record of a device, in the format of a bundle of evidence, and its signature. It may be by anybody.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedRecord {
+    /// The document.
+    pub document: String,
+    /// The signature over it, in OpenSSH's format.
+    pub signature: String,
 }
 
 impl OnceAnswer {
@@ -48,7 +60,17 @@ impl OnceAnswer {
                 outputs.insert(name, Digest::of_file(&entry.path())?);
             }
         }
-        Ok(OnceAnswer::Answered { response, outputs, duration_ms: took.as_millis() as u64 })
+        Ok(OnceAnswer::Answered { response, outputs, duration_ms: took.as_millis() as u64, signed: None })
+    }
+
+    /// The same with what the worker signed.
+    pub fn with(self, record: SignedRecord) -> OnceAnswer {
+        match self {
+            OnceAnswer::Answered { response, outputs, duration_ms, .. } => {
+                OnceAnswer::Answered { response, outputs, duration_ms, signed: Some(record) }
+            }
+            differs @ OnceAnswer::Differs { .. } => differs,
+        }
     }
 }
 
@@ -64,6 +86,11 @@ pub enum Difference {
         input: String,
         /// Their names, such as `cc1plus`.
         names: Vec<String>,
+    },
+    /// The contents of an input are not those that the step's key states.
+    Contents {
+        /// The input, or a file that is none.
+        input: String,
     },
     /// The machine does not have what an input describes, or cannot tell.
     Missing {
@@ -87,6 +114,9 @@ impl fmt::Display for Difference {
                 let more = if more == 0 { String::new() } else { format!(" and {more} more") };
                 write!(f, "its `{input}` has other parts: {}{more}", shown.join(", "))
             }
+            Difference::Contents { input } => {
+                write!(f, "the contents of its input `{input}` are not those that the step states")
+            }
             Difference::Missing { input, why } => write!(f, "its `{input}` is not known: {why}"),
         }
     }
@@ -104,13 +134,15 @@ mod tests {
         let took = Duration::from_millis(7);
         let answer = OnceAnswer::of(done(false), folder.path(), took).unwrap();
         let outputs = [("binary".to_string(), Digest::of(b"abc"))].into();
-        assert_eq!(answer, OnceAnswer::Answered { response: done(false), outputs, duration_ms: 7 });
+        assert_eq!(answer, OnceAnswer::Answered { response: done(false), outputs, duration_ms: 7, signed: None });
         std::fs::create_dir(folder.path().join("more")).unwrap();
         let refused = OnceAnswer::of(done(false), folder.path(), took).unwrap_err().to_string();
         assert!(refused.contains("`more` is not a regular file"), "{refused}");
         let failed = Response::Failed { message: "x".into(), notes: vec![] };
         let answer = OnceAnswer::of(failed.clone(), folder.path(), took).unwrap();
-        assert_eq!(answer, OnceAnswer::Answered { response: failed, outputs: BTreeMap::new(), duration_ms: 7 });
+        let expected =
+            OnceAnswer::Answered { response: failed, outputs: BTreeMap::new(), duration_ms: 7, signed: None };
+        assert_eq!(answer, expected);
         let names = (0..7).map(|n| format!("part{n}")).collect();
         let text = Difference::Parts { input: "toolchain".into(), names }.to_string();
         assert_eq!(text, "its `toolchain` has other parts: `part0`, `part1`, `part2`, `part3`, `part4` and 2 more");

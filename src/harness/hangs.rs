@@ -38,6 +38,17 @@ impl HangMark {
         Some(HangMark { file: folder.join(name.to_string()), shape })
     }
 
+    /// Why a step of a candidate that timed out is not launched; none if the candidate did not time out.
+    pub fn reason(&self) -> Option<String> {
+        let shape = std::fs::read_to_string(&self.file).ok()?;
+        Some(format!("not launched, because the variant timed out at shape `{shape}`"))
+    }
+
+    /// Remembers that the candidate timed out. If that fails, it is merely launched again at other shapes.
+    pub fn note(&self) {
+        let _ = self.set();
+    }
+
     fn set(&self) -> io::Result<()> {
         // The first shape stays.
         match std::fs::File::create_new(&self.file) {
@@ -49,18 +60,16 @@ impl HangMark {
 }
 
 impl Task {
-    /// Remembers that the step's candidate timed out. If that fails, the candidate is merely launched again at other shapes.
+    /// Remembers that the step's candidate timed out.
     pub fn timed_out(&self) {
         if let Some(mark) = &self.hang {
-            let _ = mark.set();
+            mark.note();
         }
     }
 
     /// The response of a step that launches nothing, because its candidate timed out before; none if it did not.
     pub fn not_launched(&self) -> Option<Response> {
-        let mark = self.hang.as_ref()?;
-        let shape = std::fs::read_to_string(&mark.file).ok()?;
-        let why = format!("not launched, because the variant timed out at shape `{shape}`");
+        let why = self.hang.as_ref()?.reason()?;
         let unknown = Unknown::Missing(why.clone());
         let written = match self.spec.kind {
             StepKind::Verify => {

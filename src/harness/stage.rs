@@ -43,6 +43,65 @@ pub fn prepare(spec: &Spec, blobs: &dyn Blobs, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// An input whose staged contents are not those that the spec names, or a file that is none of its inputs; none if every byte is the spec's.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn differing(spec: &Spec, dir: &Path) -> io::Result<Option<String>> {
+    let mut named: BTreeMap<String, (&Digest, Form)> = BTreeMap::new();
+    for (name, input) in &spec.inputs {
+        let Some(digest) = &input.digest else { continue };
+        if named.insert(file_name(name), (digest, input.form)).is_some() {
+            return Ok(Some(name.clone()));
+        }
+    }
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !named.contains_key(&name) {
+            return Ok(Some(name));
+        }
+    }
+    for (name, (digest, form)) in named {
+        let place = dir.join(&name);
+        let staged = match form {
+            Form::Blob if place.symlink_metadata().is_ok_and(|of| of.is_file()) => Digest::of_file(&place)?,
+            Form::Tree if place.symlink_metadata().is_ok_and(|of| of.is_dir()) => {
+                let mut tree = Tree::default();
+                if !files_below(&place, "", &mut tree)? {
+                    return Ok(Some(name));
+                }
+                Digest::of(&serde_json::to_vec(&tree).map_err(io::Error::other)?)
+            }
+            Form::Blob | Form::Tree => return Ok(Some(name)),
+        };
+        if staged != *digest {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+/// Adds the files below a folder to a tree. Returns whether there is nothing else but folders, such as a link.
+fn files_below(dir: &Path, prefix: &str, tree: &mut Tree) -> io::Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type()?;
+        let is_plain = match (kind.is_dir(), kind.is_file()) {
+            (true, _) => files_below(&entry.path(), &format!("{name}/"), tree)?,
+            (_, true) => {
+                tree.files.insert(name, Digest::of_file(&entry.path())?);
+                true
+            }
+            _ => false,
+        };
+        if !is_plain {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 fn missing(digest: &Digest) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("the store no longer has {digest}: run the command again"))
 }
@@ -179,5 +238,45 @@ mod tests {
         let lost = spec(&[("a", Some(Digest::of(b"gone")), Form::Blob)]);
         let error = prepare(&lost, &store, dir.path()).unwrap_err();
         assert!(error.to_string().starts_with("the store no longer has blake3:"), "{error}");
+    }
+
+    #[test]
+    fn staged_inputs_are_those_of_the_spec_byte_for_byte_and_file_for_file() {
+        let store = Folder(tempfile::tempdir().unwrap());
+        let file = store.put(b"text").unwrap();
+        let tree = Tree { files: [("a/b.h".to_string(), file), ("k.cu".to_string(), file)].into() };
+        let tree = store.put(&serde_json::to_vec(&tree).unwrap()).unwrap();
+        let spec =
+            spec(&[("binary:a", Some(file), Form::Blob), ("source", Some(tree), Form::Tree), ("c", None, Form::Blob)]);
+        let staged = || {
+            let dir = tempfile::tempdir().unwrap();
+            let place = dir.path().join("in");
+            prepare(&spec, &store, &place).unwrap();
+            (dir, place)
+        };
+        let (_dir, place) = staged();
+        assert_eq!(differing(&spec, &place).unwrap(), None);
+        let replaced = |path: &Path| {
+            fs::remove_file(path).unwrap();
+            fs::write(path, b"other").unwrap();
+        };
+        type Change<'c> = (&'static str, &'static str, &'c dyn Fn(&Path));
+        let changes: [Change<'_>; 7] = [
+            ("other bytes", "binary-a", &|place| replaced(&place.join("binary-a"))),
+            ("a link to the same bytes", "binary-a", &|place| {
+                fs::remove_file(place.join("binary-a")).unwrap();
+                symlink(place.join("source/k.cu"), place.join("binary-a")).unwrap();
+            }),
+            ("a lost file", "binary-a", &|place| fs::remove_file(place.join("binary-a")).unwrap()),
+            ("an input that the spec lacks", "c", &|place| fs::write(place.join("c"), "text").unwrap()),
+            ("other bytes in a folder", "source", &|place| replaced(&place.join("source/a/b.h"))),
+            ("one more file in a folder", "source", &|place| fs::write(place.join("source/a/more.h"), "").unwrap()),
+            ("a link in a folder", "source", &|place| symlink("k.cu", place.join("source/link")).unwrap()),
+        ];
+        for (what, name, change) in changes {
+            let (_dir, place) = staged();
+            change(&place);
+            assert_eq!(differing(&spec, &place).unwrap().as_deref(), Some(name), "{what}");
+        }
     }
 }

@@ -9,6 +9,7 @@
 //! | it works in no folder with files of the step, and its temporary files are in one that goes with the lease | a relative path would lead to what was sent; killed processes leave files behind |
 //! | the lock that builds take of the device is held as long as the worker lives | a measurement beside another process is none |
 //! | a step gets a list of devices in a folder of this worker, and takes its locks there | it would wait for the worker for ever |
+//! | what the device shows is signed with the key of the worker, if it has one ([`crate::worker_key`]) | a record that nobody vouches for is a claim |
 //! | the step sees that device only | the lock of another one is not held |
 //! | tools are looked for once, when the worker starts | what is said of them only routes: the files of these tools are compared again for each step |
 
@@ -22,6 +23,7 @@ mod serve;
 use std::time::Duration;
 
 use crate::Error;
+use crate::worker_key::WorkerKeyError;
 use kforge_engine::lock::LockError;
 
 /// What a worker is asked to be.
@@ -122,6 +124,9 @@ pub enum BotsError {
         /// The system's error.
         why: std::io::Error,
     },
+    /// The key of the worker cannot be used.
+    #[error(transparent)]
+    Key(#[from] WorkerKeyError),
     /// The server, or what the settings say of it, cannot be used.
     #[error("the server `{url}` cannot be used: {why}")]
     Fails {
@@ -133,6 +138,13 @@ pub enum BotsError {
     /// The home or the devices of this machine cannot be used.
     #[error(transparent)]
     Other(#[from] Box<Error>),
+}
+
+/// A name of a product as servers' operators write it: `NVIDIA H200` is `nvidia-h200`.
+#[cfg(feature = "remote")]
+pub(crate) fn slug(product: &str) -> String {
+    let words = product.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
 impl crate::Session {

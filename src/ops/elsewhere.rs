@@ -108,6 +108,9 @@ pub struct WorkerTools {
     pub cuda: Option<PathBuf>,
     /// What a step that observes a device gets.
     pub device: BTreeMap<String, PathBuf>,
+    /// The file of the key with which it signs what its device shows, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<PathBuf>,
     /// The most that a step may ask for.
     pub limits: StepLimits,
 }
@@ -350,6 +353,7 @@ mod tests {
             python: None,
             cuda: Some("/opt/cuda".into()),
             device: BTreeMap::new(),
+            key: None,
             limits: StepLimits { memory: 0, ..limits },
         };
         let of = |root: &str| {

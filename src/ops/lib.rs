@@ -47,6 +47,7 @@ pub mod toolchain;
 pub mod tree;
 pub mod update;
 pub mod verify_artifact;
+pub mod worker_key;
 
 pub use error::Error;
 pub use event::{Event, Observer};

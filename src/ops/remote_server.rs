@@ -225,6 +225,7 @@ impl Session {
             // Words in braces stand for digests that differ between steps, so a trial has none.
             properties: execution.properties.into_iter().filter(|(_, value)| !value.contains('{')).collect(),
             compared: compared(&spec),
+            is_observed: false,
             time_limit_s: limits.time_s,
             queue_limit: execution.queue_limit,
         };

@@ -68,7 +68,7 @@ impl Remote {
     /// The system refuses a thread.
     pub fn start(options: RemoteOptions, store: Arc<dyn Blobs>) -> std::io::Result<Remote> {
         let RemoteOptions { access, writes, holdout, private, interrupted, report, recheck } = options;
-        // A server that is gone fails in every way at once, so one message is enough. Other errors are said once for reading, storing and executing each.
+        // A server that is gone fails in every way at once, so one message is enough. Other errors are said once for reading, storing, executing and observing each.
         let report: Arc<dyn Fn(&RemoteError) + Send + Sync> = report.into();
         let is_said = Arc::new(AtomicBool::new(false));
         let breaker = || {
@@ -81,7 +81,7 @@ impl Remote {
                 is_new
             }))
         };
-        let shared = Arc::new(Shared::new(access, store, interrupted, [breaker(), breaker(), breaker()]));
+        let shared = Arc::new(Shared::new(access, store, interrupted, [breaker(), breaker(), breaker(), breaker()]));
         let (send, requests) = unbounded_channel();
         let of_thread = shared.clone();
         let thread = std::thread::Builder::new().name("remote cache".into()).spawn(move || {
@@ -138,8 +138,8 @@ impl Remote {
         true
     }
 
-    /// Executes a step on a worker of the server, and brings its outputs to the store. Returns the answer of the worker; none if the step is to run here, for
-    /// any reason. A build never depends on the server.
+    /// Executes a step on a worker of the server, and brings its outputs to the store. Returns the answer of the worker; none if there is none, for any
+    /// reason. A step that this machine can execute runs here then.
     pub fn execute(&self, step: RemoteStep, read: ReadAnswer) -> Option<Vec<u8>> {
         let (done, wait) = bounded(1);
         self.send(Request::Execute(Box::new(step), read, done));
@@ -147,9 +147,14 @@ impl Remote {
         wait.recv().ok().flatten()
     }
 
-    /// Whether a step may be executed elsewhere: one of a worker that observes no device, and none for holdout shapes unless these may be sent.
+    /// Whether a step that this machine can execute may be executed elsewhere: one of a worker that observes no device, and none for holdout shapes unless these may be sent.
     pub fn may_execute(&self, spec: &Spec) -> bool {
         self.is_served(spec) && !self.shared.executing.is_open()
+    }
+
+    /// Whether workers are still asked for what only they can execute.
+    pub fn may_observe(&self) -> bool {
+        !self.shared.observing.is_open() && !self.shared.reading.is_open()
     }
 
     /// Whether any of these texts contains one that must stay on this machine.

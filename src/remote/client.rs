@@ -76,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) reading: Breaker,
     pub(crate) writing: Breaker,
     pub(crate) executing: Breaker,
+    /// Of steps that only workers can execute: what fails at other steps says nothing about them.
+    pub(crate) observing: Breaker,
     /// How many results were given and are not stored yet, or could not be.
     pub(crate) unstored: AtomicUsize,
     /// The contents that hits named, as the server calls them.
@@ -90,11 +92,11 @@ impl Shared {
         access: Access,
         store: Arc<dyn Blobs>,
         interrupted: Arc<AtomicBool>,
-        [reading, writing, executing]: [Breaker; 3],
+        [reading, writing, executing, observing]: [Breaker; 4],
     ) -> Shared {
         let (unstored, names, hashes, program) =
             (AtomicUsize::new(0), Mutex::default(), Mutex::default(), Mutex::default());
-        Shared { access, store, interrupted, reading, writing, executing, unstored, names, hashes, program }
+        Shared { access, store, interrupted, reading, writing, executing, observing, unstored, names, hashes, program }
     }
 
     /// The server's digest of a stored content, which is read at the first time.

@@ -12,6 +12,7 @@
 //! | the step's time is over, at the server or here | nothing: the step runs on this machine |
 //! | any other error | the operation is cancelled, all contents are offered again, and the server is asked once more: some servers answer a missing content with an error of another name |
 //! | after that | nothing: the step runs on this machine |
+//! | a step that only a worker can execute has no result | it is unknown; errors of such steps are counted apart |
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +30,7 @@ use tokio::time::{Instant, timeout_at};
 use tonic::{Code, Status, Streaming};
 
 use super::batches::Wants;
-use super::breaker::MOST;
+use super::breaker::{Breaker, MOST};
 use super::client::Client;
 use super::connection::Connection;
 use super::contents;
@@ -80,7 +81,7 @@ struct Watched {
 impl Client {
     /// Executes a step. Gives the answer of the worker, with the outputs of the step in the store. Gives none if it is to run here.
     pub(crate) async fn execute(self: &Rc<Self>, step: &RemoteStep, read: &ReadAnswer, done: Sender<Option<Vec<u8>>>) {
-        let executing = &self.shared.executing;
+        let executing = self.breaker(step);
         let name = Rc::new(RefCell::new(None));
         let mut answer = None;
         if !executing.is_open()
@@ -117,6 +118,11 @@ impl Client {
         let _ = done.send(answer);
     }
 
+    /// Counts the errors of such steps.
+    fn breaker(&self, step: &RemoteStep) -> &Breaker {
+        if step.is_observed { &self.shared.observing } else { &self.shared.executing }
+    }
+
     /// Whether so many workers refused steps that need the same machine that no more are asked.
     fn is_refused(&self, compared: &Digest) -> bool {
         self.refused.borrow().get(compared).is_some_and(|count| *count >= MOST)
@@ -137,10 +143,11 @@ impl Client {
         let prepared = made.map_err(|e| RemoteError::Entry(e.to_string()))?;
         let prepared = prepared.map_err(|e| RemoteError::Inputs(e.to_string()))?;
         let mut is_again = false;
-        let mut skips_cache = false;
+        // What was observed before answers nothing.
+        let mut skips_cache = step.is_observed;
         let mut ends = None;
         loop {
-            if !self.offer(connection, &prepared).await? {
+            if !self.offer(connection, &prepared, self.breaker(step)).await? {
                 return Ok(None);
             }
             let all = step.queue_limit.saturating_add(time_limit(step)).min(LONGEST);
@@ -163,7 +170,9 @@ impl Client {
             };
             let Given { answer, meaning, is_remembered, result } = given;
             let outputs = match meaning {
+                _ if is_remembered && step.is_observed => Err(RemoteError::Remembered),
                 Meaning::Result(outputs) => Ok(outputs),
+                Meaning::Answer => Ok(BTreeMap::new()),
                 Meaning::Failed if !is_remembered => return Ok(None),
                 Meaning::Failed => Err(RemoteError::Remembered),
                 Meaning::Differs(why) => Err(RemoteError::Differs(why)),
@@ -184,11 +193,16 @@ impl Client {
 
     /// Brings the contents of an action to the server that it lacks. Returns whether the server is still used: where one step could not send the program, the
     /// others that waited for that do not try it again.
-    async fn offer(&self, connection: &Connection, prepared: &Prepared) -> Result<bool, RemoteError> {
+    async fn offer(
+        &self,
+        connection: &Connection,
+        prepared: &Prepared,
+        breaker: &Breaker,
+    ) -> Result<bool, RemoteError> {
         // The program is large: where several steps begin at once, one of them sends it.
         let is_known = prepared.program.as_ref().is_none_or(|hash| self.offered.borrow().contains(hash));
         let turn = if is_known { None } else { Some(self.offering.lock().await) };
-        if self.shared.executing.is_open() || self.shared.reading.is_open() {
+        if breaker.is_open() || self.shared.reading.is_open() {
             return Ok(false);
         }
         let all = prepared.contents.values().map(|(digest, _)| digest.clone()).collect();
@@ -213,7 +227,7 @@ impl Client {
             None if all > SMALL => Some(self.offering.lock().await),
             turn => turn,
         };
-        if self.shared.executing.is_open() || self.shared.reading.is_open() {
+        if breaker.is_open() || self.shared.reading.is_open() {
             return Ok(false);
         }
         for round in rounds {
@@ -230,8 +244,8 @@ impl Client {
             let holds_program = contents.iter().any(|(digest, _)| Some(&digest.hash) == prepared.program.as_ref());
             if let Err(error) = contents::upload(&self.limiter, connection, contents).await {
                 if holds_program {
-                    self.shared.executing.failure(&error);
-                    self.shared.executing.open();
+                    breaker.failure(&error);
+                    breaker.open();
                 }
                 return Err(error);
             }

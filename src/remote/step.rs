@@ -42,6 +42,8 @@ pub struct RemoteStep {
     pub properties: Vec<(String, String)>,
     /// What the worker compares with itself. Steps with the same digest are refused by the same workers.
     pub compared: Digest,
+    /// Whether only a worker can execute it, because it observes a device. The server must not remember its result: another execution gives another one.
+    pub is_observed: bool,
     /// The time limit of the step in seconds.
     pub time_limit_s: u64,
     /// How long the step may wait for a worker.
@@ -53,6 +55,8 @@ pub struct RemoteStep {
 pub enum Meaning {
     /// A result with these outputs.
     Result(BTreeMap<String, Digest>),
+    /// The worker's word without outputs, which is all that it can give.
+    Answer,
     /// The step failed, or gave a result that another run may not give, such as a time-out. It runs here, which decides.
     Failed,
     /// The worker is another machine than the step needs, and how. Another worker may be the right one.

@@ -173,6 +173,7 @@ pub(crate) fn prepared(step: &RemoteStep, shared: &Shared, function: HashFunctio
         command_digest: Some(command),
         input_root_digest: Some(input_root),
         timeout: Some(protobuf::Duration { seconds, nanos: 0 }),
+        do_not_cache: step.is_observed,
         platform: Some(platform),
         ..Default::default()
     };

@@ -71,6 +71,8 @@ pub struct Finders<'f> {
     pub limits: OnceLimits,
     /// Finds the tools that a file describes, for another machine.
     pub described: &'f once::FindDescribed<'f>,
+    /// Signs what a step for another machine observed, if this machine has a key.
+    pub seal: &'f once::Seal<'f>,
 }
 
 /// Handles the arguments after `worker`. Tools are searched for only for `--once` without `--places` and for `--examine-driver`; a serving worker receives them
@@ -87,7 +89,8 @@ pub fn worker_main(args: &[OsString], parts: &Parts, finders: &Finders<'_>) -> E
         (Some("--once"), [spec, input, output]) => {
             let paths = [spec, input, output].map(Path::new);
             let find = |_: &Spec, _: &Path| Ok(Ready { places: (finders.search)(), limits: finders.limits });
-            tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))
+            let as_it_is = |_: &Spec, _: &Path, _: &Path, answer| answer;
+            tell(&once::once(paths[0], paths[1], paths[2], &find, &as_it_is, parts.steps))
         }
         (Some("--once"), [spec, input, output, places, file, rest @ ..])
             if places == "--places" && (rest.is_empty() || rest.len() == 2 && rest[0] == "--own") =>
@@ -95,7 +98,7 @@ pub fn worker_main(args: &[OsString], parts: &Parts, finders: &Finders<'_>) -> E
             let paths = [spec, input, output].map(Path::new);
             let own = rest.get(1).map(Path::new);
             let find = |spec: &Spec, input: &Path| (finders.described)((Path::new(file), own), spec, input);
-            tell(&once::once(paths[0], paths[1], paths[2], &find, parts.steps))
+            tell(&once::once(paths[0], paths[1], paths[2], &find, finders.seal, parts.steps))
         }
         (Some("--runner"), rest) => runner::runner_main(rest, parts.run),
         (Some("--nvrtc"), rest) => kforge_cuda::compiler_server_main(rest),

@@ -45,10 +45,13 @@ pub type Find<'f> = dyn Fn(&Spec, &Path) -> Result<Ready, Vec<Difference>> + 'f;
 /// The same from a file that another machine has sent, which comes first. The second one, if it is given, has what this machine found itself.
 pub type FindDescribed<'f> = dyn Fn((&Path, Option<&Path>), &Spec, &Path) -> Result<Ready, Vec<Difference>> + 'f;
 
+/// What becomes of the answer of a step, given its spec and the folders of its inputs and outputs.
+pub type Seal<'s> = dyn Fn(&Spec, &Path, &Path, OnceAnswer) -> OnceAnswer + 's;
+
 /// Executes the step whose spec, as JSON, is in the file `spec`. The inputs are in `input` (with `-` for colons in names), and the outputs are written to
-/// `output`.
-pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, steps: Dispatch) -> OnceAnswer {
-    let answered = |response| OnceAnswer::Answered { response, outputs: BTreeMap::new(), duration_ms: 0 };
+/// `output`. `seal` gets the answer of a step that was executed.
+pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, seal: &Seal<'_>, steps: Dispatch) -> OnceAnswer {
+    let answered = |response| OnceAnswer::Answered { response, outputs: BTreeMap::new(), duration_ms: 0, signed: None };
     let read = fs::read(spec).map_err(|e| e.to_string());
     let parsed = read.and_then(|bytes| serde_json::from_slice::<Spec>(&bytes).map_err(|e| e.to_string()));
     let spec = match parsed {
@@ -72,9 +75,11 @@ pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, steps: Di
         Err(differences) => return OnceAnswer::Differs { differences },
     };
     let began = Instant::now();
-    let response = executed(spec, input, &output, places, limits, steps);
-    OnceAnswer::of(response, &output, began.elapsed())
-        .unwrap_or_else(|e| answered(failed(format!("cannot read an output: {e}"))))
+    let response = executed(spec.clone(), input.clone(), &output, places, limits, steps);
+    match OnceAnswer::of(response, &output, began.elapsed()) {
+        Ok(answer) => seal(&spec, &input, &output, answer),
+        Err(e) => answered(failed(format!("cannot read an output: {e}"))),
+    }
 }
 
 /// Whether a name leads to a file in a folder, and nowhere else.

@@ -662,11 +662,17 @@ fn words_and_addresses_that_make_no_worker_are_usage_errors() {
 pub(crate) fn with_device(project: &Project, words: &[&str]) -> Command {
     let scenario = project.place().join("scenario.toml");
     std::fs::write(&scenario, "[[device]]\nproduct = \"Virtual H\"\narch = \"sm_90\"\ndriver = \"580.1\"\n").unwrap();
+    let mut command = of_tests(project, words);
+    command.env("KFORGE_VIRTUAL_DEVICE", scenario);
+    command
+}
+
+/// A command of the program that was built with the tests.
+pub(crate) fn of_tests(project: &Project, words: &[&str]) -> Command {
     let own = project.command(words);
     let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
     command.args(words).current_dir(project.root()).env_clear();
-    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.env("KFORGE_VIRTUAL_DEVICE", scenario).stdin(Stdio::null());
+    command.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
     command
 }
 
@@ -696,6 +702,7 @@ pub(crate) fn peaks(url: &str, instance: &str, properties: &[(&str, &str)]) -> R
         inputs: vec![],
         properties: properties.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         compared: Digest::of(b"device"),
+        is_observed: true,
         time_limit_s: 60,
         queue_limit: Duration::from_secs(20),
     };

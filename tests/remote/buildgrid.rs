@@ -14,8 +14,12 @@ use std::time::{Duration, Instant};
 use kforge::base::testing::skipped;
 use kforge::harness::elsewhere::OnceAnswer;
 
-use crate::bots::{Worker, peaks, until, with_device};
+use crate::bots::{Worker, until};
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+use crate::bots::{of_tests, peaks};
 use crate::casd::home;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+use crate::executing::new_key;
 use crate::executing::{
     ONE, alone, cxx_that_counts, cxx_that_waits, elsewhere, executed, online, project_at, warnings,
 };
@@ -276,17 +280,25 @@ fn workers_behind_buildgrid_that_are_another_machine_refuse() {
     }
 }
 
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
 #[test]
 #[ignore = "second tier: runs BuildGrid with PostgreSQL"]
 fn buildgrid_routes_what_observes_a_device_to_the_worker_that_has_it() {
-    if !cfg!(any(debug_assertions, feature = "virtual-device")) {
-        return;
-    }
+    use crate::lab::{Lab, Machine};
     let Some(grid) = BuildGrid::start() else { return };
-    let project = Project::new();
+    let machine = || Machine::with(&[(1, 2000.0), (2, 1000.0), (4, 1500.0)]);
+    let lab = Lab::new(&Machine { device: None, ..machine() });
+    let (place, key) = (lab.project.place().to_path_buf(), lab.project.place().join("key"));
+    let Some(public) = new_key(&key) else { return };
+    fs::write(place.join("trusted"), format!("gpu@x {public}")).unwrap();
+    let there = Lab { scenario: place.join("scenario of the worker.toml"), ..lab.clone() };
+    there.on(&machine());
     let start = |name: &str, words: &[&str]| {
         let words = [&["worker", "--bots", &grid.url, "--name", name, "--instance", INSTANCE], words].concat();
-        Worker::of(with_device(&project, &words), &project.place().join(format!("home of {name}")), &[])
+        let mut command = of_tests(&lab.project, &words);
+        command.env("KFORGE_VIRTUAL_DEVICE", &there.scenario);
+        let vars = [("KFORGE_REMOTE_WORKER_KEY", key.to_str().unwrap()), ("KFORGE_TOOLCHAIN_CXX", "/nowhere/g++")];
+        Worker::of(command, &place.join(format!("home of {name}")), &vars)
     };
     let (gpu, plain) = (start("gpu", &[]), start("plain", &["--no-device"]));
     let asked = [("OSFamily", "linux"), ("gpu", "virtual-h")];
@@ -294,4 +306,22 @@ fn buildgrid_routes_what_observes_a_device_to_the_worker_that_has_it() {
     let is_done = matches!(&answer, Ok(OnceAnswer::Answered { outputs, .. }) if outputs.contains_key("observation"));
     assert!(is_done, "{answer:?} {}", gpu.log());
     assert!(gpu.executed() == 1 && plain.executed() == 0, "{}\n{}", gpu.log(), plain.log());
+    // A build on a machine without the device, which takes nothing else from the server.
+    let vars = [
+        ("KFORGE_REMOTE_URL", grid.url.as_str()),
+        ("KFORGE_REMOTE_INSTANCE_NAME", INSTANCE),
+        ("KFORGE_REMOTE_EXECUTE", "true"),
+        ("KFORGE_REMOTE_PROGRAM", "kforge"),
+        ("KFORGE_REMOTE_DEVICES", "sm_90=Virtual H"),
+        ("KFORGE_REMOTE_PROPERTIES", "OSFamily=linux,gpu={gpu}"),
+        ("KFORGE_REMOTE_TIMEOUT", "60s"),
+    ];
+    let project = vars.into_iter().fold(lab.project.clone(), |project, (name, value)| project.var(name, value));
+    let project = project.var("KFORGE_EVIDENCE_TRUST", place.join("trusted"));
+    let words = ["build", "--message-format", "json", "--require-evidence"];
+    let built = crate::project::Built::of(&of_tests(&project, &words).output().unwrap()).expect(0);
+    let signed = built.finished().filter(|step| step["evidence"]["signer"] == "gpu@x" && step["cache"] == "remote");
+    let signed = signed.count();
+    assert!(signed > 10 && gpu.executed() == 1 + signed && plain.executed() == 0, "{signed} {}", gpu.log());
+    assert_eq!(warnings(&built), 0, "{}", built.stderr());
 }

@@ -3,9 +3,12 @@
 use std::fs;
 use std::io::BufRead as _;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kforge::base::testing::skipped;
 
 use crate::project::{Built, Project};
 use crate::server::execution::{Given, Task, process};
@@ -57,6 +60,18 @@ pub(crate) fn cxx_that_waits(project: &Project) -> (PathBuf, PathBuf) {
     fs::write(&cxx, script + "exec /usr/bin/g++ \"$@\"\n").unwrap();
     fs::set_permissions(&cxx, fs::Permissions::from_mode(0o755)).unwrap();
     (cxx, hold)
+}
+
+/// Makes a key without a passphrase; the text of its public half.
+pub(crate) fn new_key(path: &Path) -> Option<String> {
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status();
+    match made {
+        Ok(status) if status.success() => fs::read_to_string(path.with_extension("pub")).ok(),
+        _ => {
+            skipped("no ssh-keygen on PATH");
+            None
+        }
+    }
 }
 
 /// Builds with the network that a server is.
@@ -500,7 +515,7 @@ fn a_worker_without_kforge_gets_it_with_the_steps() {
 #[ignore = "second tier: downloads buildbox-casd from the network"]
 fn casd_executes_an_example_with_its_own_runner() {
     use crate::casd::Casd;
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
     let project = Project::new();
     crate::builds::copy(&folder, project.root());
     let program = project.program();

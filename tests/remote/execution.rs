@@ -52,6 +52,7 @@ fn step(machine: &Machine, spec: &str) -> RemoteStep {
         inputs: vec![input("source", tree, Form::Tree), input("toolchain-c++", header, Form::Blob)],
         properties: vec![("ISA".into(), "x86-64".into()), ("OSFamily".into(), "linux".into())],
         compared: Digest::of(b"machine"),
+        is_observed: false,
         time_limit_s: 60,
         queue_limit: Duration::from_secs(60),
     }

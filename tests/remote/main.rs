@@ -9,6 +9,13 @@ mod certificates;
 mod client;
 mod executing;
 mod execution;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+#[path = "../virtual_device/lab.rs"]
+#[expect(dead_code, reason = "the tests of devices use all of it")]
+mod lab;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+mod observing;
+mod on_gpu;
 mod once;
 mod plain;
 #[path = "../e2e/project.rs"]

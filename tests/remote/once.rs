@@ -195,6 +195,7 @@ fn a_worker_of_a_server_runs_and_shows_only_what_it_found_itself() {
         python: None,
         cuda: None,
         device: BTreeMap::new(),
+        key: None,
         limits: StepLimits { time_s: 50, ..honest.limits },
     };
     let tools = steps.asked.with_file_name("own.json");

@@ -131,6 +131,10 @@ pub(crate) struct Options {
     pub(crate) worker: Worker,
     /// Workers that registered execute actions, in place of `worker`.
     pub(crate) by_bots: bool,
+    /// Results are remembered although their actions say that they must not be.
+    pub(crate) remembers_observations: bool,
+    /// A request to skip the memory is ignored.
+    pub(crate) ignores_skip: bool,
     /// Whether the Remote Workers API is served. Read when the server starts.
     pub(crate) serves_bots: bool,
     /// The names of the platform properties that are known. Others are `FAILED_PRECONDITION`.
@@ -174,6 +178,8 @@ impl Default for Options {
             executes: false,
             worker: Arc::new(process),
             by_bots: false,
+            remembers_observations: false,
+            ignores_skip: false,
             serves_bots: true,
             properties: vec!["OSFamily".into(), "ISA".into()],
             queues_forever: false,

@@ -1,5 +1,6 @@
 //! `kforge worker`: what this program does when another kforge starts it.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use kforge_harness::message::Places;
 use kforge_ops::elsewhere::{StepFile, WorkerTools};
 use kforge_ops::session::devices::Devices;
 use kforge_ops::session::tools::read_by;
+use kforge_ops::worker_key::WorkerKey;
 use kforge_types::record::Spec;
 use kforge_worker::{Finders, OnceLimits, Parts, Ready, WORDS, worker_main};
 
@@ -33,6 +35,9 @@ pub fn run(words: &[OsString]) -> ExitCode {
     }
     let parts = Parts { steps: kforge_worker::steps::handler, run: kforge_emulator::run::run_trials };
     let environment = Environment::of_process();
+    let devices = |settings: &Settings| {
+        Devices::find(&environment, Path::new("/proc/self/exe"), settings).unwrap_or_default().tools
+    };
     let settings = || Settings::load(&std::env::current_dir().unwrap_or_default(), &environment, &[]).0;
     // A person runs `--once`, so it must find the tools itself.
     let places = || {
@@ -44,7 +49,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
             kforge_project::toolchain::python::find(settings.path("toolchain.python").as_deref(), environment.path())
                 .map(|python| kforge_project::toolchain::python::places(&python))
                 .unwrap_or_default();
-        let devices = Devices::find(&environment, Path::new("/proc/self/exe"), &settings).unwrap_or_default().tools;
+        let devices = devices(&settings);
         Places { tools: cxx.into_iter().chain(python).chain(devices).collect(), read, scratch: None }
     };
     let is_once = words.first().is_some_and(|word| word == "--once");
@@ -60,6 +65,11 @@ pub fn run(words: &[OsString]) -> ExitCode {
     // Files are no word of the machine here: above the folder of a step and in a shared home folder, anyone may write them.
     let requires_sandbox = Settings::of_variables(&environment).flag("sandbox.required");
     let home = environment.get("KFORGE_HOME").map(PathBuf::from);
+    let key = RefCell::new(None);
+    let seal = |spec: &Spec, input: &Path, output: &Path, answer| match &*key.borrow() {
+        Some(key) => WorkerKey::seal(key, spec, input, output, answer),
+        None => answer,
+    };
     let described = |(file, own): (&Path, Option<&Path>), spec: &Spec, input: &Path| {
         let missing = |why: String| vec![Difference::Missing { input: "places".into(), why }];
         let read = |file: &Path| std::fs::read(file).map_err(|e| missing(e.to_string()));
@@ -74,17 +84,28 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let limits = file.limits;
         let program = std::env::current_exe().map_err(|e| missing(e.to_string()))?;
         let mut places = file.places(spec, input, home.as_deref(), &program)?;
-        if let Some(own) = own.filter(|_| asks_device(spec)) {
-            places.tools.extend(own.device);
+        if asks_device(spec) {
+            let path = own.as_ref().and_then(|own| own.key.as_deref());
+            key.replace(path.map(WorkerKey::read).transpose().map_err(|e| missing(e.to_string()))?);
+            match own {
+                Some(own) => places.tools.extend(own.device),
+                None => {
+                    let why = "no home is named, in which the locks of devices lie (variable `KFORGE_HOME`)";
+                    let mut settings = Settings::of_variables(&environment);
+                    settings.home = home.clone().ok_or_else(|| missing(why.into()))?;
+                    places.tools.extend(devices(&settings));
+                }
+            }
         }
         let limits = OnceLimits {
             time: Duration::from_secs(limits.time_s),
             run: Duration::from_secs(limits.run_s),
             memory: limits.memory,
             compiler_memory: limits.compiler_memory,
-            allow_unconfined: !requires_sandbox,
+            // A candidate that is not confined can read the key.
+            allow_unconfined: !requires_sandbox && key.borrow().is_none(),
         };
         Ok(Ready { places, limits })
     };
-    worker_main(words, &parts, &Finders { search: &places, limits, described: &described })
+    worker_main(words, &parts, &Finders { search: &places, limits, described: &described, seal: &seal })
 }

@@ -125,11 +125,16 @@ pub const KEYS: &[Key] = &[
         Kind::Path,
         "program that gives headers for the remote cache, as credential helpers of Bazel do; not from a repository's configuration",
     ),
+    users(
+        "remote.devices",
+        Kind::Text,
+        "devices of the workers of `remote.execute`: `ARCH=PRODUCT` for each device, such as `sm_90=NVIDIA H200`, separated by commas; not from a repository's configuration",
+    ),
     users_with(
         "remote.execute",
         Kind::Bool,
         "false",
-        "execute steps that need no device on the workers of the server `remote.url`; not from a repository's configuration",
+        "execute steps on the workers of the server `remote.url`: those that need no device, and those for `remote.devices`; not from a repository's configuration",
     ),
     users_with(
         "remote.holdout",
@@ -162,13 +167,13 @@ pub const KEYS: &[Key] = &[
         "remote.properties",
         Kind::Text,
         "OSFamily=linux,ISA=x86-64",
-        "platform properties of the workers of `remote.execute`: `NAME=VALUE`, separated by commas; {toolchain}, {runtime} and {processor} in a value stand for digests; not from a repository's configuration",
+        "platform properties of the workers of `remote.execute`: `NAME=VALUE`, separated by commas; {toolchain}, {runtime} and {processor} in a value stand for digests, {gpu} and {gpu-arch} for the device; not from a repository's configuration",
     ),
     users_with(
         "remote.queue-limit",
         Kind::Span,
         "60s",
-        "how long a step waits for a worker of `remote.execute` before it runs here; not from a repository's configuration",
+        "how long a step waits for a worker of `remote.execute`; then it runs here, or is unknown if this machine lacks its device; not from a repository's configuration",
     ),
     users_with(
         "remote.recheck",
@@ -196,6 +201,11 @@ pub const KEYS: &[Key] = &[
         "remote.url",
         Kind::Text,
         "remote cache of results: `grpcs://HOST:PORT`, a server of the Remote Execution API; not from a repository's configuration",
+    ),
+    users(
+        "remote.worker-key",
+        Kind::Path,
+        "private key in OpenSSH's format with which `kforge worker --bots` signs what its device shows; not from a repository's configuration",
     ),
     key(
         "sandbox.required",
@@ -244,6 +254,7 @@ impl Key {
             Kind::Path => !text.is_empty(),
             Kind::Text => match self.name {
                 "term.color" | "term.progress" => matches!(text, "auto" | "always" | "never"),
+                "remote.devices" => devices(text).is_some(),
                 "remote.mode" => matches!(text, "off" | "read" | "read-write"),
                 "remote.properties" => properties(text).is_some(),
                 "remote.recheck" => parse_percent(text).is_some(),
@@ -260,6 +271,9 @@ impl Key {
             Kind::Span => "a time span such as `30d`",
             Kind::Path => "a path",
             Kind::Text if self.name == "agents.keys" => "`VARIABLE=HOST`, separated by commas",
+            Kind::Text if self.name == "remote.devices" => {
+                "`ARCH=PRODUCT` for each device, such as `sm_90=NVIDIA H200`, separated by commas"
+            }
             Kind::Text if self.name == "remote.mode" => "`off`, `read` or `read-write`",
             Kind::Text if self.name == "remote.properties" => "`NAME=VALUE`, separated by commas",
             Kind::Text if self.name == "remote.recheck" => "a part in per cent such as `1` or `0.5`",
@@ -284,6 +298,16 @@ pub fn properties(text: &str) -> Option<Vec<(String, String)>> {
         .collect::<Option<_>>()?;
     all.sort();
     all.iter().all(|(name, value)| !name.is_empty() && !value.is_empty()).then_some(all)
+}
+
+/// The architectures and products in a text such as `sm_90=NVIDIA H200,sm_80=NVIDIA A100`, in their order.
+pub fn devices(text: &str) -> Option<Vec<(String, String)>> {
+    let all = properties(text)?;
+    let is_arch = |arch: &str| {
+        let digits = arch.strip_prefix("sm_").unwrap_or_default();
+        (2..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    all.iter().all(|(arch, _)| is_arch(arch)).then_some(all)
 }
 
 /// The hundredths of a per cent in a text such as `1` or `0.5`.
@@ -361,6 +385,15 @@ mod tests {
         let texts = ["1", "0.5", "12.25%", "100", "100.01", "-1", "", ".5", "1.234"];
         let read = [Some(100), Some(50), Some(1225), Some(10_000), None, None, None, None, None];
         assert_eq!(texts.map(parse_percent), read);
+    }
+
+    #[test]
+    fn a_device_has_an_architecture_and_may_be_there_twice() {
+        let h200 = || ("sm_90".to_string(), "NVIDIA H200".to_string());
+        assert_eq!(devices("sm_90=NVIDIA H200, sm_90=NVIDIA H200"), Some(vec![h200(), h200()]));
+        assert_eq!(devices(""), Some(vec![]));
+        let refused = ["sm_90a=NVIDIA H200", "NVIDIA H200", "sm_90=", "sm_9=x", "cpu=x", "sm_=x"];
+        assert!(refused.iter().all(|text| find("remote.devices").unwrap().refuse(text).is_some()));
     }
 
     #[test]

@@ -6,11 +6,13 @@
 //! | `kforge-toolchain` | the digests that `{toolchain}` in `remote.properties` stands for: the C++ compiler, and Python if it has numpy |
 //! | `kforge-runtime`, `kforge-processor` | the digests that `{runtime}` and `{processor}` stand for |
 //! | `gpu`, `gpu-arch`, `gpu-driver` | product, architecture and driver of the device that the worker holds: `nvidia-h200`, `sm_90`, `580` |
+//! | `gpu-mig` | its profile, if it is a slice of a GPU: `1g.18gb` |
 //! | others of `remote.properties` | what the settings of this machine say, with the same words in braces |
 
 use std::path::{Path, PathBuf};
 
 use crate::Session;
+use crate::bots::slug;
 use crate::session::machine::Machine;
 use crate::session::tools::Host;
 use kforge_engine::home::Home;
@@ -92,10 +94,17 @@ pub(super) fn properties(described: &Described, device: Option<&DeviceClass>, se
     for (_, name, values) in &words {
         values.iter().for_each(|value| add(name, value.clone()));
     }
+    let of_device = |value: &dyn Fn(&DeviceClass) -> String| device.map(value).into_iter().collect::<Vec<_>>();
+    let of_gpu = [
+        ("{gpu}", "gpu", of_device(&|class| slug(&class.product))),
+        ("{gpu-arch}", "gpu-arch", of_device(&|class| class.arch.clone())),
+    ];
+    for (_, name, values) in &of_gpu {
+        values.iter().for_each(|value| add(name, value.clone()));
+    }
     if let Some(class) = device {
-        add("gpu", slug(&class.product));
-        add("gpu-arch", class.arch.clone());
         add("gpu-driver", class.driver_major.to_string());
+        class.mig.iter().for_each(|mig| add("gpu-mig", mig.clone()));
     }
     // The table of settings refuses other texts.
     for (name, value) in keys::properties(settings).unwrap_or_default() {
@@ -103,7 +112,7 @@ pub(super) fn properties(described: &Described, device: Option<&DeviceClass>, se
             continue;
         }
         let mut values = vec![value];
-        for (word, _, digests) in &words {
+        for (word, _, digests) in words.iter().chain(&of_gpu) {
             let each = |value: String| match value.contains(word) {
                 true => digests.iter().map(|digest| value.replace(word, digest)).collect(),
                 false => vec![value],
@@ -113,12 +122,6 @@ pub(super) fn properties(described: &Described, device: Option<&DeviceClass>, se
         values.into_iter().for_each(|value| add(&name, value));
     }
     all
-}
-
-/// A name of a product as servers' operators write it: `NVIDIA H200` is `nvidia-h200`.
-fn slug(product: &str) -> String {
-    let words = product.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -145,7 +148,13 @@ mod tests {
         assert_eq!(of("kforge-toolchain"), each);
         assert_eq!(of("set"), each.map(|hex| format!("x-{hex}")));
         assert_eq!(of("kforge-runtime"), [digest(b"runtime").hex()], "said once");
-        let plain = properties(&Described::default(), None, "ISA=other");
+        let words = "gpu={gpu},pool=of-{gpu-arch}";
+        let filled = properties(&described, Some(&class), words);
+        let of = |name: &str| filled.iter().filter(|(known, _)| known == name).count();
+        assert!(of("gpu") == 1 && filled.contains(&("pool".into(), "of-sm_90".into())), "{filled:?}");
+        let slice = DeviceClass { mig: Some("1g.18gb".into()), ..class };
+        assert!(properties(&described, Some(&slice), "").contains(&("gpu-mig".into(), "1g.18gb".into())));
+        let plain = properties(&Described::default(), None, &format!("ISA=other,{words}"));
         assert_eq!(plain.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["OSFamily", "ISA"]);
         assert_ne!(plain[1].1, "other");
     }

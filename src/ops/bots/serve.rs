@@ -12,6 +12,7 @@ use super::{BotsError, BotsRequest, BotsSaid};
 use crate::Session;
 use crate::elsewhere::{StepLimits, WorkerTools};
 use crate::session::devices::Devices;
+use crate::worker_key::WorkerKey;
 use kforge_cuda::device;
 use kforge_engine::lock::{Lock, LockError, Mode, Wait};
 use kforge_foundation::base::Digest;
@@ -55,6 +56,8 @@ impl Session {
         // A step has another working folder.
         let root = std::path::absolute(home.root()).map_err(unwritten(home.root()))?;
         let held = if asked.without_device { None } else { self.held(&root)? };
+        let key = self.settings.path("remote.worker-key").map(|path| self.cwd.join(path)).filter(|_| held.is_some());
+        key.as_deref().map(WorkerKey::read).transpose()?;
         let scratch = std::path::absolute(home.steps()).map_err(unwritten(&home.steps()))?;
         std::fs::create_dir_all(&scratch).map_err(unwritten(&scratch))?;
         let settings = self.settings.word("remote.properties").unwrap_or_default();
@@ -67,7 +70,7 @@ impl Session {
         }
         let access = self.remote_access(url);
         let instance = asked.instance.clone().unwrap_or_else(|| access.instance.clone());
-        let own = self.written_tools(&root, described, held.as_ref())?;
+        let own = self.written_tools(&root, described, held.as_ref(), key)?;
         let step = self.step_command(&root, held.as_ref());
         let execute = move |folder: &Path, limit: Duration, stop: &AtomicBool| -> std::io::Result<Finished> {
             run(&in_folder(step.clone(), folder, &own)?, Some(limit), stop)
@@ -88,7 +91,13 @@ impl Session {
     }
 
     /// Writes what steps get in place of the paths that they come with. Returns the path of the file.
-    fn written_tools(&self, root: &Path, described: Described, held: Option<&Held>) -> Result<PathBuf, BotsError> {
+    fn written_tools(
+        &self,
+        root: &Path,
+        described: Described,
+        held: Option<&Held>,
+        key: Option<PathBuf>,
+    ) -> Result<PathBuf, BotsError> {
         let limits = StepLimits {
             time_s: LONGEST.as_secs(),
             run_s: self.settings.number("build.time-limit"),
@@ -100,6 +109,7 @@ impl Session {
             python: described.python,
             cuda: cuda::find_root(self.environment.all()).ok(),
             device: held.map(|held| held.tools.clone()).unwrap_or_default(),
+            key,
             limits,
         };
         let folder = root.join("bots");

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::devices::{Asking, Devices};
@@ -10,6 +11,7 @@ use super::evidence_policy::EvidencePolicy;
 use super::open::{Opened, Session};
 use super::package_files::Leaves;
 use super::remote::BuildRemote;
+use super::remote_devices::HoldoutShapes;
 use super::rounds::Recorded;
 use super::tools::Tools;
 use crate::Error;
@@ -30,7 +32,7 @@ use kforge_pipeline::release::bundle::Step;
 use kforge_pipeline::release::signed::SignedDocuments;
 use kforge_pipeline::release::trust::Trust;
 use kforge_project::workspace::select::Selected;
-use kforge_types::record::{Implementations, StepKind};
+use kforge_types::record::{self, Implementations, StepKind};
 
 mod bundles;
 mod engine;
@@ -105,6 +107,10 @@ pub struct Ready<'a> {
     pub warm: Arc<Mutex<BTreeMap<String, WarmUp>>>,
     /// The devices of this machine.
     pub devices: Devices,
+    /// The holdout shapes of the packages, if workers of a server have devices.
+    holdouts: HoldoutShapes,
+    /// Whether workers of a server brought records of devices.
+    brought: Arc<AtomicBool>,
     /// The UUIDs of the devices at which the plan has steps.
     pub observed: BTreeSet<String>,
     /// Records of bundles in the repository.
@@ -161,7 +167,11 @@ impl Session {
         // An installed CUDA is listed again each time. A missing CUDA may be available next time, and a present device may be gone next time.
         let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();
         let inputs = hosted.inputs(opened, packages, &mut gathered);
-        let planned = self.planned(packages, asked, inputs, &devices)?;
+        let elsewhere = self.remote_devices();
+        let holdouts = if elsewhere.is_empty() { HoldoutShapes::default() } else { HoldoutShapes::of(packages) };
+        let decided = decided && elsewhere.is_empty();
+        let all = record::Devices(devices.present.0.iter().cloned().chain(elsewhere).collect());
+        let planned = self.planned(packages, asked, inputs, all)?;
         let at_devices = planned.graph.nodes().filter_map(|node| node.resources.device.as_ref());
         let observed = at_devices.flat_map(|uuids| uuids.iter().cloned()).collect();
         witness.add(hosted.witness);
@@ -202,6 +212,8 @@ impl Session {
             journal: journal.journal,
             implementations: implementations(),
             devices,
+            holdouts,
+            brought: Arc::default(),
             committed: Arc::new(committed.records),
             about: Arc::new(committed.about),
             known_as: committed.names,

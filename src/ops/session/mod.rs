@@ -26,6 +26,9 @@ pub mod outdated;
 pub(crate) mod places;
 pub(crate) mod plan;
 pub(crate) mod remote;
+mod remote_devices;
+#[cfg(feature = "remote")]
+mod remote_observations;
 #[cfg(feature = "remote")]
 pub(crate) mod remote_workers;
 pub mod request;

@@ -18,6 +18,8 @@ use kforge_foundation::config::ServerUrl;
 use kforge_foundation::config::keys;
 #[cfg(feature = "remote")]
 use kforge_remote::{Access, Program, Remote, RemoteBlobs, RemoteError, RemoteOptions, Sampled, Tls};
+#[cfg(feature = "remote")]
+use kforge_types::record::Device;
 
 /// What is known of the remote cache that the settings name.
 pub(crate) enum RemoteState {
@@ -39,6 +41,9 @@ pub struct BuildRemote {
     /// How steps are executed remotely, if they are.
     #[cfg(feature = "remote")]
     pub(super) execution: Option<Arc<ExecutionSettings>>,
+    /// Whether results count that no signature vouches for.
+    #[cfg(feature = "remote")]
+    pub(super) takes_claims: bool,
 }
 
 /// How steps are executed remotely.
@@ -50,11 +55,25 @@ pub(crate) struct ExecutionSettings {
     pub(crate) queue_limit: Duration,
     /// How many steps run on this machine at once.
     pub(super) local_jobs: usize,
+    /// The devices of workers.
+    pub(super) devices: Vec<Device>,
+    /// The name of the server, which stands for the origin of records.
+    pub(super) host: String,
+    /// Whether what is for holdout shapes is sent.
+    pub(super) sends_holdout: bool,
+}
+
+#[cfg(feature = "remote")]
+impl ExecutionSettings {
+    /// The device of that name, if it is one of a worker.
+    pub(super) fn device(&self, uuid: &str) -> Option<&Device> {
+        self.devices.iter().find(|device| device.uuid == uuid)
+    }
 }
 
 impl Session {
-    /// The remote cache that the settings name. None if the network is not to be used, or if results that another machine computed do not count.
-    /// `local_jobs` steps run on this machine at once. The sample of results that are computed again follows from the key of this machine, if it has one.
+    /// The remote cache that the settings name. None if the network is not to be used. If results that another machine computed do not count, only the devices of
+    /// workers are asked, and none if there are none. `local_jobs` steps run on this machine at once. The sample of results that are computed again follows from the key of this machine, if it has one.
     ///
     /// # Errors
     /// The system gives no random bytes for a sample.
@@ -66,7 +85,8 @@ impl Session {
         machine_key: Option<Arc<MachineKey>>,
     ) -> Result<BuildRemote, Error> {
         let Some(url) = self.settings.word("remote.url") else { return Ok(BuildRemote::default()) };
-        if self.offline() || refuses_claims || self.settings.word("remote.mode") == Some("off") {
+        let is_off = self.offline() || self.settings.word("remote.mode") == Some("off");
+        if is_off || (refuses_claims && self.remote_devices().is_empty()) {
             return Ok(BuildRemote::default());
         }
         // The table of settings refuses other texts.
@@ -76,17 +96,24 @@ impl Session {
             (_, Some(key)) => Some((key, part)),
             (_, None) => Some((Arc::new(MachineKey::random()?), part)),
         };
-        Ok(self.started(opened, url, local_jobs, sample))
+        Ok(self.started(opened, url, local_jobs, sample, !refuses_claims))
     }
 
     #[cfg(not(feature = "remote"))]
-    fn started(&self, _: &Opened, url: &str, _: usize, _: Option<Sample>) -> BuildRemote {
+    fn started(&self, _: &Opened, url: &str, _: usize, _: Option<Sample>, _: bool) -> BuildRemote {
         self.reporter.warn(Warning::NoRemoteFeature(url.to_string()));
         BuildRemote::default()
     }
 
     #[cfg(feature = "remote")]
-    fn started(&self, opened: &Opened, url: &str, local_jobs: usize, sample: Option<Sample>) -> BuildRemote {
+    fn started(
+        &self,
+        opened: &Opened,
+        url: &str,
+        local_jobs: usize,
+        sample: Option<Sample>,
+        takes_claims: bool,
+    ) -> BuildRemote {
         // The table of settings refuses other texts.
         let Ok(url) = url.parse::<ServerUrl>() else { return BuildRemote::default() };
         let shown = url.to_string();
@@ -99,7 +126,7 @@ impl Session {
         let home = self.environment.home().map(|path| path.display().to_string());
         let options = RemoteOptions {
             access: self.remote_access(url),
-            writes: self.settings.word("remote.mode") == Some("read-write"),
+            writes: takes_claims && self.settings.word("remote.mode") == Some("read-write"),
             holdout: self.settings.flag("remote.holdout"),
             private: folders.into_iter().chain(home).filter(|path| path.len() > 1).collect(),
             interrupted: self.interrupted.clone(),
@@ -108,7 +135,7 @@ impl Session {
         };
         let execution = self.settings.flag("remote.execute").then(|| Arc::new(self.execution(local_jobs)));
         match Remote::start(options, opened.store.clone()) {
-            Ok(remote) => BuildRemote { remote: Some(Arc::new(remote)), execution },
+            Ok(remote) => BuildRemote { remote: Some(Arc::new(remote)), execution, takes_claims },
             Err(e) => {
                 self.reporter.warn(Warning::Remote { url: shown, why: e.to_string() });
                 BuildRemote::default()
@@ -130,6 +157,13 @@ impl Session {
                 .unwrap_or_default(),
             queue_limit: Duration::from_secs(self.settings.number("remote.queue-limit").max(1)),
             local_jobs,
+            devices: self.remote_devices(),
+            host: self
+                .settings
+                .word("remote.url")
+                .and_then(|url| url.parse::<ServerUrl>().ok())
+                .map_or_else(String::new, |url| url.authority),
+            sends_holdout: self.settings.flag("remote.holdout"),
         }
     }
 
@@ -208,7 +242,8 @@ impl BuildRemote {
 
     /// The cache for the engine.
     pub(super) fn cache(&self) -> Option<&dyn RemoteCache> {
-        self.remote.as_deref().map(|remote| remote as &dyn RemoteCache)
+        let remote = self.remote.as_deref().filter(|_| self.takes_claims);
+        remote.map(|remote| remote as &dyn RemoteCache)
     }
 
     /// Waits a while until the results of the build are stored.

@@ -5,7 +5,9 @@
 //! |---|---|
 //! | the lock of the step's key is held meanwhile | the engine holds it around every execution, so a step that falls back runs once here as well |
 //! | a step whose answer is no result runs here | its error is this machine's own, and nothing remote fails a build |
-//! | a step that observes a device runs here | a record that no machine key authenticates does not count, and workers sign none |
+//! | a step that observes a device of this machine runs here | its record then stands `here` |
+//! | a step for a device that only a worker has runs there or not at all ([`super::remote_observations`]) | this machine cannot take its place |
+//! | where claims do not count, only such steps go to workers | a result of another kind has no signature |
 //! | a step of a toolchain that only this machine finds runs here | its worker could not compare it |
 //! | spec and places with a private text stay here | paths name people and projects |
 
@@ -15,8 +17,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::remote::ExecutionSettings;
+use super::remote_devices::HoldoutShapes;
 use super::workers::Workers;
+use crate::bots::slug;
 use crate::elsewhere::{Described, Origin, described};
+use kforge_engine::evidence::Index;
+use kforge_engine::home::Home;
 use kforge_engine::{Blobs, Execution, Job, RunError};
 use kforge_foundation::base::Digest;
 use kforge_harness::elsewhere::OnceAnswer;
@@ -24,8 +30,9 @@ use kforge_harness::message::Response;
 use kforge_harness::task::file_name;
 use kforge_pipeline::step::RemoteExecutor;
 use kforge_remote::{Meaning, Program, Remote, RemoteStep, StepInput, lacking};
+use kforge_types::record::device::is_remote;
 use kforge_types::record::spec::Tree;
-use kforge_types::record::{Form, Spec, StepKind, StepResult};
+use kforge_types::record::{DeviceClass, Form, Spec, StepKind, StepResult};
 
 /// The workers of a server, and those of this machine.
 pub(crate) struct RemoteWorkers<'a> {
@@ -34,6 +41,18 @@ pub(crate) struct RemoteWorkers<'a> {
     pub(super) execution: &'a ExecutionSettings,
     /// The places of steps that run here: more are in flight than this machine has processors for.
     pub(super) here: Slots,
+    /// By the name of a device of workers: its turns.
+    pub(super) turns: BTreeMap<String, Slots>,
+    /// Whether results of workers count that no signature vouches for.
+    pub(super) takes_claims: bool,
+    /// The home, which keeps what workers sign.
+    pub(super) home: Home,
+    /// Where records of devices go.
+    pub(super) index: Index,
+    /// Whether there are new records.
+    pub(super) brought: Arc<AtomicBool>,
+    /// The shapes about which nothing is sent.
+    pub(super) holdouts: &'a HoldoutShapes,
 }
 
 /// Places that threads wait for.
@@ -46,7 +65,7 @@ pub(crate) struct Slots {
 const TICK: Duration = Duration::from_millis(50);
 
 /// A place.
-struct Slot<'s>(&'s Slots);
+pub(super) struct Slot<'s>(&'s Slots);
 
 impl Slots {
     pub(super) fn new(count: usize) -> Slots {
@@ -54,7 +73,7 @@ impl Slots {
     }
 
     /// Waits for a place; none if the build is interrupted first.
-    fn take(&self, interrupted: &AtomicBool) -> Option<Slot<'_>> {
+    pub(super) fn take(&self, interrupted: &AtomicBool) -> Option<Slot<'_>> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {
             if interrupted.load(Ordering::Relaxed) {
@@ -76,6 +95,9 @@ impl Drop for Slot<'_> {
 
 impl RemoteExecutor for RemoteWorkers<'_> {
     fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError> {
+        if job.device.is_some_and(is_remote) {
+            return self.observed(job);
+        }
         // What is compiled elsewhere is measured here.
         self.local.warm_up(job);
         let failure = Arc::<Mutex<Option<String>>>::default();
@@ -99,20 +121,22 @@ impl RemoteExecutor for RemoteWorkers<'_> {
 impl RemoteWorkers<'_> {
     /// What a worker of the server gives for a step; none if it is to run here. `failure` gets why the worker has no result although it executed the step.
     fn elsewhere(&self, job: &Job<'_>, failure: &Arc<Mutex<Option<String>>>) -> Option<Execution> {
-        if job.device.is_some() || !self.remote.may_execute(job.spec) || self.remote.rechecks(job.key) {
+        let may = self.takes_claims && job.device.is_none() && self.remote.may_execute(job.spec);
+        if !may || self.remote.rechecks(job.key) {
             return None;
         }
         let step = self.step(job)?;
         let (heard, kind) = (failure.clone(), job.spec.kind);
         let read = move |answer: &[u8]| {
             *heard.lock().unwrap_or_else(PoisonError::into_inner) = failure_in(answer);
-            meaning(kind, answer)
+            meaning_of(kind, answer, false)
         };
         let answer = self.remote.execute(step, Box::new(read))?;
         let OnceAnswer::Answered {
             response: Response::Done { verdict, notes, summary, forget: false },
             outputs,
             duration_ms,
+            ..
         } = serde_json::from_slice(&answer).ok()?
         else {
             return None;
@@ -127,7 +151,7 @@ impl RemoteWorkers<'_> {
     }
 
     /// A step for the server; none if it must not leave this machine, or no other one could execute it.
-    fn step(&self, job: &Job<'_>) -> Option<RemoteStep> {
+    pub(super) fn step(&self, job: &Job<'_>) -> Option<RemoteStep> {
         let file = self.local.tools.step_file(job.spec, self.local.step_limits(job.time_limit_s))?;
         // Only a program that is installed there can know a home there.
         let is_sent = matches!(self.execution.program, Program::Sent(_));
@@ -148,11 +172,29 @@ impl RemoteWorkers<'_> {
             spec,
             places,
             inputs,
-            properties: properties(&self.execution.properties, job.spec),
-            compared: compared(job.spec),
+            properties: self.properties(job),
+            compared: self.compared(job),
+            is_observed: job.device.is_some(),
             time_limit_s: job.time_limit_s,
             queue_limit: self.execution.queue_limit,
         })
+    }
+}
+
+impl RemoteWorkers<'_> {
+    /// What the worker of a step must be.
+    fn properties(&self, job: &Job<'_>) -> Vec<(String, String)> {
+        let class = job.device.and_then(|uuid| self.execution.device(uuid)).map(|device| &device.class);
+        properties(&self.execution.properties, job.spec, class)
+    }
+
+    /// What the worker of a step compares with itself, and the device that it needs.
+    fn compared(&self, job: &Job<'_>) -> Digest {
+        let compared = compared(job.spec);
+        match job.device.and_then(|uuid| self.execution.device(uuid)) {
+            Some(device) => Digest::of(format!("{} {}", compared.hex(), device.class).as_bytes()),
+            None => compared,
+        }
     }
 }
 
@@ -177,9 +219,20 @@ pub(crate) fn failure_in(answer: &[u8]) -> Option<String> {
     }
 }
 
-/// What an answer of a worker means.
+/// What an answer of a worker means to a step that this machine can execute as well.
 pub(crate) fn meaning(kind: StepKind, answer: &[u8]) -> Meaning {
+    meaning_of(kind, answer, false)
+}
+
+/// What an answer of a worker means. If only a worker can execute the step (`is_only`), whatever it gives is its answer, also a time-out or an error.
+pub(super) fn meaning_of(kind: StepKind, answer: &[u8], is_only: bool) -> Meaning {
     match serde_json::from_slice(answer) {
+        Ok(OnceAnswer::Answered { response: Response::Done { forget: true, .. }, outputs, .. }) if is_only => {
+            Meaning::Result(outputs)
+        }
+        Ok(OnceAnswer::Answered { response, .. }) if is_only && !matches!(response, Response::Done { .. }) => {
+            Meaning::Answer
+        }
         Ok(OnceAnswer::Answered { response: Response::Done { verdict, forget: false, .. }, outputs, .. }) => {
             // Without an output, the steps that read it would be skipped.
             match lacking(kind, verdict.as_ref(), &outputs) {
@@ -207,9 +260,15 @@ pub(crate) fn compared(spec: &Spec) -> Digest {
     Digest::of(format!("{} {code}\n{}", spec.kind.name(), digests.collect::<String>()).as_bytes())
 }
 
-/// The properties of a step, with the digests that words in braces stand for. A property without a digest is left out.
-fn properties(settings: &[(String, String)], spec: &Spec) -> Vec<(String, String)> {
-    let mut digests: BTreeMap<&str, String> = BTreeMap::new();
+/// The words in the value of a property that stand for something of a step.
+const WORDS: [&str; 5] = ["{toolchain}", "{runtime}", "{processor}", "{gpu}", "{gpu-arch}"];
+
+/// The properties of a step, with what words in braces stand for. A property whose word stands for nothing in this step is left out.
+fn properties(settings: &[(String, String)], spec: &Spec, device: Option<&DeviceClass>) -> Vec<(String, String)> {
+    let mut known: BTreeMap<&str, String> = BTreeMap::new();
+    if let Some(class) = device {
+        known.extend([("{gpu}", slug(&class.product)), ("{gpu-arch}", class.arch.clone())]);
+    }
     for (name, input) in &spec.inputs {
         let word = match described(name) {
             Some(Described::Toolchain) => "{toolchain}",
@@ -218,19 +277,19 @@ fn properties(settings: &[(String, String)], spec: &Spec) -> Vec<(String, String
             None => continue,
         };
         if let Some(digest) = &input.digest {
-            digests.entry(word).or_insert_with(|| digest.hex());
+            known.entry(word).or_insert_with(|| digest.hex());
         }
     }
-    let known = |(name, value): &(String, String)| {
+    let filled = |(name, value): &(String, String)| {
         let mut value = value.clone();
-        for word in ["{toolchain}", "{runtime}", "{processor}"] {
+        for word in WORDS {
             if value.contains(word) {
-                value = value.replace(word, digests.get(word)?);
+                value = value.replace(word, known.get(word)?);
             }
         }
         Some((name.clone(), value))
     };
-    settings.iter().filter_map(known).collect()
+    settings.iter().filter_map(filled).collect()
 }
 
 #[cfg(test)]
@@ -247,7 +306,12 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_string(), value.to_string());
         let settings = [pair("OSFamily", "linux"), pair("a", "x-{toolchain}"), pair("b", "{runtime}")];
         let expected = [pair("OSFamily", "linux"), pair("a", &format!("x-{}", toolchain.hex()))];
-        assert_eq!(properties(&settings, &spec), expected);
+        assert_eq!(properties(&settings, &spec, None), expected);
+        let class = DeviceClass { product: "NVIDIA H200".into(), arch: "sm_90".into(), driver_major: 0, mig: None };
+        let settings = [pair("gpu", "{gpu}"), pair("kind", "{gpu-arch}-{toolchain}")];
+        assert_eq!(properties(&settings, &spec, None), []);
+        let expected = [pair("gpu", "nvidia-h200"), pair("kind", &format!("sm_90-{}", toolchain.hex()))];
+        assert_eq!(properties(&settings, &spec, Some(&class)), expected);
     }
 
     #[test]
@@ -257,13 +321,17 @@ mod tests {
             response: Response::Done { verdict: None, notes: vec![], summary: String::new(), forget },
             outputs: BTreeMap::new(),
             duration_ms: 1,
+            signed: None,
         };
         let lacks = meaning(StepKind::Oracle, &serde_json::to_vec(&done(false)).unwrap());
         assert_eq!(lacks, Meaning::Refused("its result lacks the output `expected`".into()));
         assert_eq!((read(&done(false)), read(&done(true))), (Meaning::Result([].into()), Meaning::Failed));
         let failed = Response::Failed { message: "x".into(), notes: vec![] };
-        let failed = OnceAnswer::Answered { response: failed, outputs: BTreeMap::new(), duration_ms: 1 };
+        let failed = OnceAnswer::Answered { response: failed, outputs: BTreeMap::new(), duration_ms: 1, signed: None };
         assert_eq!(read(&failed), Meaning::Failed);
+        let only = |answer: &OnceAnswer| meaning_of(StepKind::Verify, &serde_json::to_vec(answer).unwrap(), true);
+        assert_eq!((only(&failed), only(&done(true))), (Meaning::Answer, Meaning::Result([].into())));
+        assert!(matches!(only(&done(false)), Meaning::Refused(_)), "it lacks its observation");
         let names = vec!["cc1plus".to_string()];
         let differences = vec![kforge_harness::elsewhere::Difference::Parts { input: "toolchain".into(), names }];
         let differs = read(&OnceAnswer::Differs { differences });

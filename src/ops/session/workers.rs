@@ -13,6 +13,7 @@ use kforge_harness::execute::{WarmUp, WorkerExecutor};
 use kforge_harness::message::Places;
 use kforge_harness::pool::Pool;
 use kforge_pipeline::step::RemoteExecutor;
+use kforge_types::record::device::is_remote;
 use kforge_types::record::{Devices, StepKind};
 use kforge_worker::compiled::NVCC;
 
@@ -86,6 +87,10 @@ impl Workers<'_> {
 
 impl RemoteExecutor for Workers<'_> {
     fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError> {
+        if job.device.is_some_and(is_remote) {
+            let why = "the server of `remote.url` cannot be used, and only its workers have such a device";
+            return Err(RunError::Unavailable(why.into()));
+        }
         self.warm_up(job);
         let toolchain = job.spec.inputs.get("toolchain").and_then(|i| i.digest);
         let mut places = BTreeMap::new();

@@ -25,7 +25,7 @@ use kforge_foundation::base::Diagnostic;
 use kforge_types::model::baseline::{Baseline, How, Product};
 use kforge_types::model::torch::TorchCall;
 use kforge_types::model::{Metric, Problem, Reference, Role, TorchSpec, TypeChoice};
-use kforge_types::record::device::{Uuids, device_id};
+use kforge_types::record::device::{Uuids, device_id, is_remote};
 use kforge_types::record::event::Labels;
 use kforge_types::record::kind::baseline::documents::{BaselineParams, Callee, RateParams, Rating};
 use kforge_types::record::params::Champion;
@@ -275,7 +275,8 @@ impl Planner<'_> {
         let (uuids, product) = self.observed(scope);
         // MIG instances of one GPU share its clocks and its power, and nothing here says which GPU is theirs.
         let is_part = self.devices(scope).is_some_and(|devices| devices.class.mig.is_some());
-        let is_other = |uuid: &&String| !is_part && device_id(uuid) != first;
+        // Which device a worker of a server has is not known, so it may be the first one.
+        let is_other = |uuid: &&String| !is_part && !is_remote(uuid) && device_id(uuid) != first;
         let others: Uuids = uuids.iter().filter(is_other).cloned().collect();
         let why = match self.no_device(scope) {
             None if others.is_empty() => Some(format!("no second {} here", product.as_deref().unwrap_or("device"))),

@@ -185,7 +185,7 @@ pub struct PlanInput<'a> {
     pub oracle_limit: f64,
     /// The time limit of one run of a candidate, in seconds.
     pub time_limit_s: u64,
-    /// The devices of this machine.
+    /// The devices of this machine, and then those of the workers of a server.
     pub devices: Devices,
     /// The methods of the registry, for what manifests do not declare.
     pub methods: KnownMethods,

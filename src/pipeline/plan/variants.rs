@@ -17,7 +17,7 @@ use kforge_types::model::{
     Arch, Arg, Kernel, KernelLaunch, Language, Launch, Problem, Sanitizer, Scalar, Shape, ShapeRole, StructField,
     Tolerance, TypeChoice, Variant,
 };
-use kforge_types::record::device::Resolved;
+use kforge_types::record::device::{Resolved, is_remote};
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{
     CompileParams, Compiler, GenerateParams, HostLaunch, InspectParams, JudgeParams, Sanitized, Trial, VerifyParams,
@@ -520,13 +520,13 @@ impl Planner<'_> {
         }
     }
 
-    /// The devices of this machine that match a target.
+    /// The devices of this machine, or else of workers of a server, that match a target.
     pub(super) fn devices(&self, scope: Scope<'_>) -> Option<Resolved<'_>> {
         self.input.devices.resolve(scope.target.arch.name(), scope.target.device.as_deref())
     }
 
-    /// The devices on which a target can be observed here, and the product whose observations count: that of the devices here, or else the one that the target
-    /// names. With none of them, evidence counts if it is of only one product.
+    /// The devices on which a target can be observed, and the product whose observations count: that of the devices, or else the one that the target names.
+    /// With none of them, evidence counts if it is of only one product.
     pub(super) fn observed(&self, scope: Scope<'_>) -> (Uuids, Option<String>) {
         match self.devices(scope) {
             Some(Resolved { class, uuids }) => (uuids, Some(class.product.clone())),
@@ -540,10 +540,11 @@ impl Planner<'_> {
             return None;
         }
         let wanted = wanted(scope);
-        if self.input.devices.is_empty() {
+        let of_machine = self.input.devices.0.iter().filter(|device| !is_remote(&device.uuid));
+        let here: Vec<&str> = of_machine.map(|device| device.class.product.as_str()).collect();
+        if here.is_empty() {
             return Some(format!("no {wanted} here"));
         }
-        let here: Vec<&str> = self.input.devices.0.iter().map(|d| d.class.product.as_str()).collect();
         Some(format!("no {wanted} here, only {}", here.join(", ")))
     }
 }

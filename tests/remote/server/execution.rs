@@ -2,6 +2,7 @@
 //! may break, and can be waited for and cancelled.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -41,6 +42,11 @@ pub(crate) type Worker = Arc<dyn Fn(Task) -> Given + Send + Sync>;
 
 /// Runs the command as a process, in a folder with the files.
 pub(crate) fn process(task: Task) -> Given {
+    process_with(task, &[])
+}
+
+/// The same with these variables of the worker's machine.
+pub(crate) fn process_with(task: Task, vars: &[(&str, &OsStr)]) -> Given {
     let folder = tempfile::tempdir().unwrap();
     for (path, bytes) in &task.files {
         let place = folder.path().join(path);
@@ -60,6 +66,7 @@ pub(crate) fn process(task: Task) -> Given {
         .current_dir(folder.path())
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .envs(vars.iter().copied())
         .stdin(Stdio::null())
         .output();
     let Ok(ran) = ran else { return Given { code: 127, ..Given::default() } };
@@ -84,6 +91,12 @@ impl State {
 
     fn decoded<M: Message + Default>(&self, digest: Option<&re::Digest>) -> Result<M, Status> {
         M::decode(self.kept(digest)?.as_slice()).map_err(|e| Status::invalid_argument(e.to_string()))
+    }
+
+    /// Whether the result of an action may be remembered.
+    fn may_remember(&self, action: &re::Digest) -> bool {
+        self.options.remembers_observations
+            || self.decoded::<re::Action>(Some(action)).map_or(true, |action| !action.do_not_cache)
     }
 
     fn lay_out(&self, digest: Option<&re::Digest>, at: &str, task: &mut Task) -> Result<(), Status> {
@@ -175,7 +188,8 @@ impl Services {
         let type_url = "type.googleapis.com/build.bazel.remote.execution.v2.Action".into();
         let lease = self.by_worker(&name, protobuf::Any { type_url, value: payload }).await;
         let result = lease.result.and_then(|any| re::ActionResult::decode(any.value.as_slice()).ok());
-        if let Some(result) = result.clone().filter(|result| result.exit_code == 0) {
+        let may_remember = self.state().may_remember(&action);
+        if let Some(result) = result.clone().filter(|result| result.exit_code == 0 && may_remember) {
             self.state().results.insert(action.hash, Stored { function, result });
         }
         let response = re::ExecuteResponse { result, status: lease.status, ..Default::default() };
@@ -208,7 +222,8 @@ impl Services {
         let result = {
             let mut state = self.state();
             let result = state.result(function, given);
-            if result.exit_code == 0 || state.options.remembers_failures {
+            let is_good = result.exit_code == 0 || state.options.remembers_failures;
+            if is_good && state.may_remember(&action) {
                 state.results.insert(action.hash, Stored { function, result: result.clone() });
             }
             result
@@ -237,7 +252,8 @@ impl re::execution_server::Execution for Services {
                 return Err(Status::failed_precondition(format!("`{}` is unknown; known: {allowed:?}", unknown.name)));
             }
             let name = format!("operation {}", state.counts.of(Method::Execute));
-            let remembered = state.results.get(&digest.hash).filter(|_| !request.skip_cache_lookup).cloned();
+            let skips = request.skip_cache_lookup && !state.options.ignores_skip;
+            let remembered = state.results.get(&digest.hash).filter(|_| !skips).cloned();
             let first = match remembered {
                 Some(stored) => {
                     let response =

@@ -13,6 +13,7 @@ use kforge_engine::services::{Chosen, Rechecked};
 use kforge_engine::{BuildOptions, Capacity};
 use kforge_foundation::process::Command;
 use kforge_harness::pool::{FOR_A_DEVICE, Pool};
+use kforge_types::record::device::is_remote;
 use kforge_types::record::{Standing, StepKind};
 
 impl Session {
@@ -77,7 +78,9 @@ fn rechecked(part: u32, machine_key: Option<Arc<MachineKey>>) -> Result<Option<R
         None => Arc::new(MachineKey::random()?),
     };
     Ok(Some(Arc::new(move |node, question, hit| {
+        // A worker of a server would give one more record that is brought.
+        let is_here = node.resources.device.as_ref().is_some_and(|all| !all.iter().any(|uuid| is_remote(uuid)));
         let brought = hit.evidence.as_ref().is_some_and(|seen| seen.standing < Standing::Here);
-        brought && node.kind == StepKind::Verify && key.samples(question, part)
+        brought && is_here && node.kind == StepKind::Verify && key.samples(question, part)
     })))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::super::devices::Devices;
 use super::super::open::Session;
 use super::{Packages, PlanRequest};
 use crate::Error;
@@ -11,6 +10,7 @@ use kforge_foundation::base::Digest;
 use kforge_pipeline::optimize::methods::Facts;
 use kforge_pipeline::plan::expand::Expander;
 use kforge_pipeline::plan::{PackageInput, PlanInput, Planner, Selection};
+use kforge_types::record::Devices;
 
 /// A plan.
 pub(super) struct Planned<'p> {
@@ -26,7 +26,7 @@ impl Session {
         packages: &'p Packages,
         asked: &PlanRequest,
         inputs: Vec<PackageInput<'p>>,
-        devices: &Devices,
+        devices: Devices,
     ) -> Result<Planned<'p>, Error> {
         let mut planner = Planner::plan(PlanInput {
             packages: inputs,
@@ -40,7 +40,7 @@ impl Session {
             emulator_limit: self.settings.number("emulator.max-work") as f64,
             oracle_limit: self.settings.number("oracle.max-work") as f64,
             time_limit_s: self.settings.number("build.time-limit"),
-            devices: devices.present.clone(),
+            devices,
             methods: kforge_pipeline::optimize::methods::signatures(),
             has_form: kforge_pipeline::optimize::methods::has_form,
             facts: |operator, choice, kernel| Facts::of(operator, choice, kernel, None).named(),

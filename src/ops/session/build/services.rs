@@ -1,6 +1,7 @@
 //! The services with which the engine executes a plan: executors, caches, and evidence of devices. Runs nothing.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::super::open::{Opened, Session};
@@ -45,7 +46,20 @@ impl Ready<'_> {
         #[cfg(feature = "remote")]
         if let Some((remote, execution)) = self.remote.executing() {
             let here = Slots::new(execution.local_jobs);
-            let workers = RemoteWorkers { local: workers, remote, execution, here };
+            let (home, index) = (opened.home.clone(), self.index(opened));
+            let turns = execution.devices.iter().map(|device| (device.uuid.clone(), Slots::new(1))).collect();
+            let workers = RemoteWorkers {
+                local: workers,
+                remote,
+                execution,
+                here,
+                turns,
+                takes_claims: self.remote.takes_claims,
+                home,
+                index,
+                brought: self.brought.clone(),
+                holdouts: &self.holdouts,
+            };
             return self.with_remote(session, opened, workers, with);
         }
         self.with_remote(session, opened, workers, with)
@@ -87,7 +101,8 @@ impl Ready<'_> {
         self.remote.finish(session);
         self.keep_findings(session, evidence.findings());
         // The records are stored and used in any case. A failed sync is worth a warning, because only the device could produce them again.
-        if let Err(e) = evidence.sync() {
+        let brought = self.brought.swap(false, Ordering::Relaxed);
+        if let Err(e) = evidence.sync().and_then(|()| if brought { evidence.index().sync() } else { Ok(()) }) {
             let message = format!("a power failure may lose the new records of the device: {e}");
             let keep = "`kforge evidence export` writes it to a file";
             session.reporter.event(&Event::Diagnostic(&Diagnostic::warning("evidence.sync", message).hint(keep)));
