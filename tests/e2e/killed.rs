@@ -109,6 +109,7 @@ fn after_a_kill_at_any_moment_the_next_build_leaves_what_an_undisturbed_one_does
 }
 
 #[test]
+#[ignore = "second tier: many kills"]
 fn kills_one_after_another_lose_nothing_that_was_recorded() {
     let project = small();
     let (expected, _) = state(&small());

@@ -210,6 +210,7 @@ fn a_lease_is_executed_in_a_folder_of_its_own_and_its_outputs_come_back() {
 }
 
 #[test]
+#[ignore = "second tier: every lease that is refused"]
 fn what_is_no_step_or_lacks_a_content_is_refused_and_the_next_lease_is_executed() {
     let server = executing();
     let bot = Bot::start(&server, shell("true"));

@@ -15,6 +15,7 @@ mod execution;
 mod lab;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 mod observing;
+#[cfg(feature = "gpu-tests")]
 mod on_gpu;
 mod once;
 mod plain;

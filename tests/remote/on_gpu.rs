@@ -1,4 +1,5 @@
-//! A build that asks the GPU of this machine through a server, as a machine without one does, with the released program.
+//! A build that asks the GPU of this machine through a server, as a machine without one does. It needs an NVIDIA GPU of compute capability 9.0 and a CUDA toolkit,
+//! so it is built only with the feature `gpu-tests`: `cargo test --features gpu-tests --test remote on_gpu`.
 
 use std::fs;
 
@@ -39,7 +40,6 @@ const SOURCE: &str = "template <int BLOCK> __global__ void k(const float *x, flo
     int i = blockIdx.x * BLOCK + threadIdx.x;\n    if (i < n) y[i] = 2 * x[i] + 1;\n}\n";
 
 #[test]
-#[ignore = "needs an NVIDIA GPU of compute capability 9.0 and a CUDA toolkit"]
 fn the_gpu_of_this_machine_is_asked_through_a_server_and_its_records_are_signed() {
     let said = std::process::Command::new("nvidia-smi").args(["--query-gpu=name", "--format=csv,noheader"]).output();
     let product = said.map(|said| String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_string());

@@ -449,6 +449,7 @@ pub(crate) fn kills() -> u32 {
 }
 
 #[test]
+#[ignore = "second tier: kills and two at once"]
 fn two_at_once_or_a_kill_leave_nothing_half_in_a_folder() {
     let world = world();
     let registry = world.registry();

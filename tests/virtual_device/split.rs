@@ -139,6 +139,7 @@ fn the_greatest_gains_get_the_classes_that_the_manifest_allows() {
 }
 
 #[test]
+#[ignore = "second tier: many variants under noise"]
 fn what_noise_leaves_undecided_splits_nothing_and_is_told() {
     let mut open = 0;
     for seed in 0..8 {
