@@ -17,7 +17,7 @@ use kforge::engine::{
 use kforge::ops::implementation::implementations;
 use kforge::record::event::{CacheOrigin, Labels};
 use kforge::record::{Form, Spec, StepKind, StepResult};
-use kforge_remote::{Access, Remote, RemoteBlobs, RemoteOptions, Tls};
+use kforge_remote::{Access, Remote, RemoteBlobs, RemoteOptions, Tls, lacking};
 
 #[path = "../tests/remote/proxy.rs"]
 #[expect(dead_code, reason = "tests use all of it")]
@@ -125,7 +125,11 @@ impl Executor for Instantly {
     fn run(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         let bytes = job.key.hex().repeat(10);
         let out = job.blobs.put(bytes.as_bytes()).map_err(|e| RunError::io("", &e))?;
-        Ok(Execution { outputs: BTreeMap::from([("out".into(), out)]), ..Execution::default() })
+        let mut outputs = BTreeMap::from([("out".to_string(), out)]);
+        while let Some(name) = lacking(job.spec.kind, None, &outputs) {
+            outputs.insert(name.into(), out);
+        }
+        Ok(Execution { outputs, ..Execution::default() })
     }
 }
 

@@ -3,10 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::steps::interpreted::Importable;
-use kforge_harness::message::Response;
-use kforge_harness::task::Task;
-
 /// What files define.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OwnFunctions {
@@ -30,12 +26,13 @@ impl OwnFunctions {
         found
     }
 
-    /// Those of the kernel of a step.
+    /// Those of the kernel of a step, for the virtual device.
     ///
     /// # Errors
     /// It cannot be read.
-    pub(crate) fn of_task(task: &Task) -> Result<Self, Response> {
-        Ok(Self::of(task.document::<Importable>("binary")?.files.values()))
+    #[cfg(any(debug_assertions, feature = "virtual-device"))]
+    pub(crate) fn of_task(task: &kforge_harness::task::Task) -> Result<Self, kforge_harness::message::Response> {
+        Ok(Self::of(task.document::<crate::steps::interpreted::Importable>("binary")?.files.values()))
     }
 
     /// Whether they define a kernel with this name. `qualified` is the name with its namespaces; only one in CUDA C++ has parameters.
