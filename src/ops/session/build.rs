@@ -11,6 +11,7 @@ use super::evidence_policy::EvidencePolicy;
 use super::open::{Opened, Session};
 use super::package_files::Leaves;
 use super::remote::BuildRemote;
+#[cfg(feature = "remote")]
 use super::remote_devices::HoldoutShapes;
 use super::rounds::Recorded;
 use super::tools::Tools;
@@ -108,6 +109,7 @@ pub struct Ready<'a> {
     /// The devices of this machine.
     pub devices: Devices,
     /// The holdout shapes of the packages, if workers of a server have devices.
+    #[cfg(feature = "remote")]
     holdouts: HoldoutShapes,
     /// Whether workers of a server brought records of devices.
     brought: Arc<AtomicBool>,
@@ -168,6 +170,7 @@ impl Session {
         let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();
         let inputs = hosted.inputs(opened, packages, &mut gathered);
         let elsewhere = self.remote_devices();
+        #[cfg(feature = "remote")]
         let holdouts = if elsewhere.is_empty() { HoldoutShapes::default() } else { HoldoutShapes::of(packages) };
         let decided = decided && elsewhere.is_empty();
         let all = record::Devices(devices.present.0.iter().cloned().chain(elsewhere).collect());
@@ -212,6 +215,7 @@ impl Session {
             journal: journal.journal,
             implementations: implementations(),
             devices,
+            #[cfg(feature = "remote")]
             holdouts,
             brought: Arc::default(),
             committed: Arc::new(committed.records),

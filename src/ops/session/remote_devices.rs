@@ -7,12 +7,16 @@
 //! | a device of this machine comes first | its observations stand `here` |
 //! | no worker is a second device of a class | the server chooses the worker, which may be the one that answered before |
 
+#[cfg(feature = "remote")]
 use std::collections::BTreeSet;
 
+#[cfg(feature = "remote")]
 use super::build::Packages;
 use super::open::Session;
+#[cfg(feature = "remote")]
 use kforge_types::model::ShapeRole;
 use kforge_types::record::Device;
+#[cfg(feature = "remote")]
 use kforge_types::record::event::Labels;
 
 impl Session {
@@ -37,12 +41,14 @@ impl Session {
 }
 
 /// The holdout shapes of packages: a question about one of them would show it to everybody who may read the server.
+#[cfg(feature = "remote")]
 #[derive(Debug, Clone, Default)]
 pub(super) struct HoldoutShapes {
     /// By package, operator and name.
     names: BTreeSet<(String, String, String)>,
 }
 
+#[cfg(feature = "remote")]
 impl HoldoutShapes {
     pub(super) fn of(packages: &Packages) -> HoldoutShapes {
         let mut names = BTreeSet::new();
@@ -57,7 +63,6 @@ impl HoldoutShapes {
     }
 
     /// Whether a step is about one of them. A step that names no operator is, if any operator of its package has a holdout shape of that name.
-    #[cfg(feature = "remote")]
     pub(super) fn has(&self, labels: &Labels) -> bool {
         let Some(shape) = &labels.shape else { return false };
         self.names.iter().any(|(package, operator, name)| {
