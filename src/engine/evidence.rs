@@ -261,12 +261,13 @@ impl Index {
 
     /// Adds a record that a worker of another machine observed, whose outputs are already in the store. `origin` names where it came from, as the name of a bundle
     /// does, and `signed` names the signed document that holds it, if there is one. It survives a power cut only after [`Index::sync`].
-    pub fn bring(&self, record: &Record, origin: &str, signed: Option<&str>) -> io::Result<()> {
+    /// Returns the digest that names it.
+    pub fn bring(&self, record: &Record, origin: &str, signed: Option<&str>) -> io::Result<Digest> {
         if let Some(document) = signed {
             // The document comes first: without it, a record would be found that is claimed.
             self.keep_document(record, &Digest::of(&serde_json::to_vec(record)?), document)?;
         }
-        self.keep(record, &suffix_of(origin)).map(drop)
+        self.keep(record, &suffix_of(origin)).map(|kept| kept.0)
     }
 
     /// Notes that a signed document holds a record.

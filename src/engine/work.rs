@@ -161,7 +161,7 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
             let duration_ms = took.unwrap_or_else(|| started.elapsed()).as_millis() as u64;
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };
             if elsewhere && asks_device(&task.spec) {
-                return observed_elsewhere(task, tools, result, forget);
+                return observed_elsewhere(task, tools, result, forget, troubles);
             }
             if elsewhere {
                 return keep_claim(task, tools, result, forget);
@@ -205,14 +205,22 @@ fn keep_claim(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool) 
 
 /// The end of a step that a device of another machine answered. Whoever executed it has brought its record; the answer is what the records then give, as for an
 /// observation of this machine. A result that must not be stored has no record.
-fn observed_elsewhere(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool) -> WorkResult {
+fn observed_elsewhere(
+    task: &Task,
+    tools: &Tools<'_>,
+    result: StepResult,
+    forget: bool,
+    troubles: &mut Vec<String>,
+) -> WorkResult {
     if forget {
         return WorkResult::Ran { result, evidence: None, forget, tag: None, elsewhere: true };
     }
     match recorded(task, tools) {
-        // Another record counts for more than the new one.
-        Some(hit) if hit.result.outputs != result.outputs => WorkResult::Known(hit),
         Some(hit) => {
+            if hit.result.outputs != result.outputs {
+                troubles
+                    .push(format!("another record counts for more than what a worker observed for `{}` now", task.id));
+            }
             let result = StepResult { duration_ms: result.duration_ms, ..hit.result };
             WorkResult::Ran { result, evidence: hit.evidence, forget: false, tag: None, elsewhere: true }
         }

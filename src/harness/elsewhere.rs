@@ -26,6 +26,9 @@ pub enum OnceAnswer {
         /// How long the step took in milliseconds, without what was compared before.
         #[serde(default)]
         duration_ms: u64,
+        /// Whether the candidate timed out.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        timed_out: bool,
         /// What a device showed, as a record that the worker signed; none if it has no key, or the step observes no device.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signed: Option<SignedRecord>,
@@ -47,11 +50,11 @@ pub struct SignedRecord {
 }
 
 impl OnceAnswer {
-    /// The answer for a response, with the outputs in a folder, of a step that took so long.
+    /// The answer for a response, with the outputs in a folder, of a step that took so long, and in which the candidate timed out or did not.
     ///
     /// # Errors
     /// An output cannot be read, or is none that a worker of this machine may give.
-    pub fn of(response: Response, output: &Path, took: Duration) -> io::Result<OnceAnswer> {
+    pub fn of(response: Response, output: &Path, took: Duration, timed_out: bool) -> io::Result<OnceAnswer> {
         let mut outputs = BTreeMap::new();
         if matches!(response, Response::Done { .. }) {
             for entry in std::fs::read_dir(output)? {
@@ -60,14 +63,15 @@ impl OnceAnswer {
                 outputs.insert(name, Digest::of_file(&entry.path())?);
             }
         }
-        Ok(OnceAnswer::Answered { response, outputs, duration_ms: took.as_millis() as u64, signed: None })
+        let duration_ms = took.as_millis() as u64;
+        Ok(OnceAnswer::Answered { response, outputs, duration_ms, timed_out, signed: None })
     }
 
     /// The same with what the worker signed.
     pub fn with(self, record: SignedRecord) -> OnceAnswer {
         match self {
-            OnceAnswer::Answered { response, outputs, duration_ms, .. } => {
-                OnceAnswer::Answered { response, outputs, duration_ms, signed: Some(record) }
+            OnceAnswer::Answered { response, outputs, duration_ms, timed_out, .. } => {
+                OnceAnswer::Answered { response, outputs, duration_ms, timed_out, signed: Some(record) }
             }
             differs @ OnceAnswer::Differs { .. } => differs,
         }
@@ -132,16 +136,24 @@ mod tests {
         std::fs::write(folder.path().join("binary"), "abc").unwrap();
         let done = |forget| Response::Done { verdict: None, notes: vec![], summary: String::new(), forget };
         let took = Duration::from_millis(7);
-        let answer = OnceAnswer::of(done(false), folder.path(), took).unwrap();
+        let answer = OnceAnswer::of(done(false), folder.path(), took, false).unwrap();
         let outputs = [("binary".to_string(), Digest::of(b"abc"))].into();
-        assert_eq!(answer, OnceAnswer::Answered { response: done(false), outputs, duration_ms: 7, signed: None });
+        assert_eq!(
+            answer,
+            OnceAnswer::Answered { response: done(false), outputs, duration_ms: 7, timed_out: false, signed: None }
+        );
         std::fs::create_dir(folder.path().join("more")).unwrap();
-        let refused = OnceAnswer::of(done(false), folder.path(), took).unwrap_err().to_string();
+        let refused = OnceAnswer::of(done(false), folder.path(), took, false).unwrap_err().to_string();
         assert!(refused.contains("`more` is not a regular file"), "{refused}");
         let failed = Response::Failed { message: "x".into(), notes: vec![] };
-        let answer = OnceAnswer::of(failed.clone(), folder.path(), took).unwrap();
-        let expected =
-            OnceAnswer::Answered { response: failed, outputs: BTreeMap::new(), duration_ms: 7, signed: None };
+        let answer = OnceAnswer::of(failed.clone(), folder.path(), took, false).unwrap();
+        let expected = OnceAnswer::Answered {
+            response: failed,
+            outputs: BTreeMap::new(),
+            duration_ms: 7,
+            timed_out: false,
+            signed: None,
+        };
         assert_eq!(answer, expected);
         let names = (0..7).map(|n| format!("part{n}")).collect();
         let text = Difference::Parts { input: "toolchain".into(), names }.to_string();

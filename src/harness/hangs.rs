@@ -38,6 +38,16 @@ impl HangMark {
         Some(HangMark { file: folder.join(name.to_string()), shape })
     }
 
+    /// The mark of a step by itself, in a file of its own.
+    pub fn alone(file: PathBuf) -> Self {
+        HangMark { file, shape: String::new() }
+    }
+
+    /// Whether the candidate timed out.
+    pub fn is_set(&self) -> bool {
+        self.file.exists()
+    }
+
     /// Why a step of a candidate that timed out is not launched; none if the candidate did not time out.
     pub fn reason(&self) -> Option<String> {
         let shape = std::fs::read_to_string(&self.file).ok()?;

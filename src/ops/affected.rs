@@ -185,12 +185,13 @@ fn brought(_: &Opened, _: &Packages, ready: &Ready<'_>) -> Result<BTreeSet<Devic
     Ok(ready.committed.values().flatten().map(|seen| seen.record.provenance.device.clone()).collect())
 }
 
-/// The classes of the devices that are here, and of those that records in the home and in the repository are of. None if no package has a device target.
+/// The classes of the devices that are here or that workers of a server hold, and of those that records in the home and in the repository are of. None if no package has a device target.
 pub(crate) fn devices(opened: &Opened, packages: &Packages, ready: &Ready<'_>) -> Result<BTreeSet<DeviceClass>, Error> {
     if packages.all().flat_map(|package| package.targets.values()).all(|target| target.arch == Arch::Cpu) {
         return Ok(BTreeSet::new());
     }
     let index = ready.index(opened);
     let recorded = index.all()?.into_iter().chain(index.beside()).map(|seen| seen.record.provenance.device);
-    Ok(ready.devices.present.0.iter().map(|device| device.class.clone()).chain(recorded).collect())
+    let here = ready.devices.present.0.iter().chain(&ready.remote_devices).map(|device| device.class.clone());
+    Ok(here.chain(recorded).collect())
 }

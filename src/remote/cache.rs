@@ -157,6 +157,14 @@ impl Remote {
         !self.shared.observing.is_open() && !self.shared.reading.is_open()
     }
 
+    /// Asks no worker any more for what only workers can execute, and reports why.
+    pub fn stop_observing(&self, why: String) {
+        if !self.shared.observing.is_open() {
+            self.shared.observing.failure(&RemoteError::Worker(why));
+            self.shared.observing.open();
+        }
+    }
+
     /// Whether any of these texts contains one that must stay on this machine.
     pub fn is_private(&self, texts: &[&[u8]]) -> bool {
         let holds = |text: &[u8]| match std::str::from_utf8(text) {

@@ -12,6 +12,7 @@ use kforge_foundation::process::family;
 use kforge_harness::compilers;
 use kforge_harness::confine;
 use kforge_harness::elsewhere::{Difference, OnceAnswer};
+use kforge_harness::hangs::HangMark;
 use kforge_harness::message::{Places, Response};
 use kforge_harness::task::{Task, failed, file_name};
 use kforge_types::record::{Lane, Spec};
@@ -51,7 +52,13 @@ pub type Seal<'s> = dyn Fn(&Spec, &Path, &Path, OnceAnswer) -> OnceAnswer + 's;
 /// Executes the step whose spec, as JSON, is in the file `spec`. The inputs are in `input` (with `-` for colons in names), and the outputs are written to
 /// `output`. `seal` gets the answer of a step that was executed.
 pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, seal: &Seal<'_>, steps: Dispatch) -> OnceAnswer {
-    let answered = |response| OnceAnswer::Answered { response, outputs: BTreeMap::new(), duration_ms: 0, signed: None };
+    let answered = |response| OnceAnswer::Answered {
+        response,
+        outputs: BTreeMap::new(),
+        duration_ms: 0,
+        timed_out: false,
+        signed: None,
+    };
     let read = fs::read(spec).map_err(|e| e.to_string());
     let parsed = read.and_then(|bytes| serde_json::from_slice::<Spec>(&bytes).map_err(|e| e.to_string()));
     let spec = match parsed {
@@ -75,8 +82,12 @@ pub fn once(spec: &Path, input: &Path, output: &Path, find: &Find<'_>, seal: &Se
         Err(differences) => return OnceAnswer::Differs { differences },
     };
     let began = Instant::now();
-    let response = executed(spec.clone(), input.clone(), &output, places, limits, steps);
-    match OnceAnswer::of(response, &output, began.elapsed()) {
+    // Without a folder, a candidate that timed out is merely not said to have.
+    let marks = tempfile::tempdir().ok();
+    let mark = marks.as_ref().map(|folder| HangMark::alone(folder.path().join("timed-out")));
+    let response = executed(spec.clone(), input.clone(), &output, places, limits, (mark.clone(), steps));
+    let timed_out = mark.is_some_and(|mark| mark.is_set());
+    match OnceAnswer::of(response, &output, began.elapsed(), timed_out) {
         Ok(answer) => seal(&spec, &input, &output, answer),
         Err(e) => answered(failed(format!("cannot read an output: {e}"))),
     }
@@ -93,7 +104,7 @@ fn executed(
     output: &Path,
     places: Places,
     limits: OnceLimits,
-    steps: Dispatch,
+    (hang, steps): (Option<HangMark>, Dispatch),
 ) -> Response {
     let arch = spec.params.get("arch").and_then(|arch| arch.as_str());
     let device = arch.filter(|_| spec.kind.observes_device()).and_then(|arch| device::resolve(&places, arch));
@@ -108,7 +119,7 @@ fn executed(
         memory_limit: limits.memory,
         compiler_memory: limits.compiler_memory,
         allow_unconfined: limits.allow_unconfined,
-        hang: None,
+        hang,
         planned: SystemTime::now(),
         warm_up: false,
         started: Instant::now(),

@@ -84,6 +84,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let limits = file.limits;
         let program = std::env::current_exe().map_err(|e| missing(e.to_string()))?;
         let mut places = file.places(spec, input, home.as_deref(), &program)?;
+        // A candidate that is not confined can read the key.
+        let has_key = own.as_ref().is_some_and(|own| own.key.is_some());
         if asks_device(spec) {
             let path = own.as_ref().and_then(|own| own.key.as_deref());
             key.replace(path.map(WorkerKey::read).transpose().map_err(|e| missing(e.to_string()))?);
@@ -102,8 +104,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
             run: Duration::from_secs(limits.run_s),
             memory: limits.memory,
             compiler_memory: limits.compiler_memory,
-            // A candidate that is not confined can read the key.
-            allow_unconfined: !requires_sandbox && key.borrow().is_none(),
+            allow_unconfined: !requires_sandbox && !has_key,
         };
         Ok(Ready { places, limits })
     };

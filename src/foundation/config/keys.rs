@@ -290,19 +290,25 @@ fn is_permission((variable, host): (&str, &str)) -> bool {
     plain(variable) && plain(host)
 }
 
-/// The platform properties in a text such as `OSFamily=linux,ISA=x86-64`, in their order.
+/// The platform properties in a text such as `OSFamily=linux,ISA=x86-64`, sorted.
 pub fn properties(text: &str) -> Option<Vec<(String, String)>> {
+    let mut all = pairs(text)?;
+    all.sort();
+    Some(all)
+}
+
+/// The pairs `NAME=VALUE` in a text, separated by commas, as they stand there.
+fn pairs(text: &str) -> Option<Vec<(String, String)>> {
     let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
-    let mut all: Vec<(String, String)> = pairs
+    let all: Vec<(String, String)> = pairs
         .map(|pair| pair.split_once('=').map(|(name, value)| (name.trim().to_string(), value.trim().to_string())))
         .collect::<Option<_>>()?;
-    all.sort();
     all.iter().all(|(name, value)| !name.is_empty() && !value.is_empty()).then_some(all)
 }
 
 /// The architectures and products in a text such as `sm_90=NVIDIA H200,sm_80=NVIDIA A100`, in their order.
 pub fn devices(text: &str) -> Option<Vec<(String, String)>> {
-    let all = properties(text)?;
+    let all = pairs(text)?;
     let is_arch = |arch: &str| {
         let digits = arch.strip_prefix("sm_").unwrap_or_default();
         (2..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -391,6 +397,12 @@ mod tests {
     fn a_device_has_an_architecture_and_may_be_there_twice() {
         let h200 = || ("sm_90".to_string(), "NVIDIA H200".to_string());
         assert_eq!(devices("sm_90=NVIDIA H200, sm_90=NVIDIA H200"), Some(vec![h200(), h200()]));
+        let gh200 = || ("sm_90".to_string(), "NVIDIA GH200".to_string());
+        assert_eq!(
+            devices("sm_90=NVIDIA H200,sm_90=NVIDIA GH200"),
+            Some(vec![h200(), gh200()]),
+            "the first that fits is asked"
+        );
         assert_eq!(devices(""), Some(vec![]));
         let refused = ["sm_90a=NVIDIA H200", "NVIDIA H200", "sm_90=", "sm_9=x", "cpu=x", "sm_=x"];
         assert!(refused.iter().all(|text| find("remote.devices").unwrap().refuse(text).is_some()));

@@ -6,7 +6,7 @@
 //! | `kforge-toolchain` | the digests that `{toolchain}` in `remote.properties` stands for: the C++ compiler, and Python if it has numpy |
 //! | `kforge-runtime`, `kforge-processor` | the digests that `{runtime}` and `{processor}` stand for |
 //! | `gpu`, `gpu-arch`, `gpu-driver` | product, architecture and driver of the device that the worker holds: `nvidia-h200`, `sm_90`, `580` |
-//! | `gpu-mig` | its profile, if it is a slice of a GPU: `1g.18gb` |
+//! | the same for a slice of a GPU | `gpu` also has its profile: `nvidia-h200-1g-18gb` |
 //! | others of `remote.properties` | what the settings of this machine say, with the same words in braces |
 
 use std::path::{Path, PathBuf};
@@ -96,7 +96,12 @@ pub(super) fn properties(described: &Described, device: Option<&DeviceClass>, se
     }
     let of_device = |value: &dyn Fn(&DeviceClass) -> String| device.map(value).into_iter().collect::<Vec<_>>();
     let of_gpu = [
-        ("{gpu}", "gpu", of_device(&|class| slug(&class.product))),
+        // Nobody who asks for the whole GPU gets a slice.
+        (
+            "{gpu}",
+            "gpu",
+            of_device(&|class| slug(&format!("{} {}", class.product, class.mig.as_deref().unwrap_or_default()))),
+        ),
         ("{gpu-arch}", "gpu-arch", of_device(&|class| class.arch.clone())),
     ];
     for (_, name, values) in &of_gpu {
@@ -104,7 +109,6 @@ pub(super) fn properties(described: &Described, device: Option<&DeviceClass>, se
     }
     if let Some(class) = device {
         add("gpu-driver", class.driver_major.to_string());
-        class.mig.iter().for_each(|mig| add("gpu-mig", mig.clone()));
     }
     // The table of settings refuses other texts.
     for (name, value) in keys::properties(settings).unwrap_or_default() {
@@ -153,7 +157,7 @@ mod tests {
         let of = |name: &str| filled.iter().filter(|(known, _)| known == name).count();
         assert!(of("gpu") == 1 && filled.contains(&("pool".into(), "of-sm_90".into())), "{filled:?}");
         let slice = DeviceClass { mig: Some("1g.18gb".into()), ..class };
-        assert!(properties(&described, Some(&slice), "").contains(&("gpu-mig".into(), "1g.18gb".into())));
+        assert!(properties(&described, Some(&slice), "").contains(&("gpu".into(), "nvidia-h200-1g-18gb".into())));
         let plain = properties(&Described::default(), None, &format!("ISA=other,{words}"));
         assert_eq!(plain.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["OSFamily", "ISA"]);
         assert_ne!(plain[1].1, "other");

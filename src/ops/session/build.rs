@@ -13,6 +13,8 @@ use super::package_files::Leaves;
 use super::remote::BuildRemote;
 #[cfg(feature = "remote")]
 use super::remote_devices::HoldoutShapes;
+#[cfg(feature = "remote")]
+use super::remote_workers::Turns;
 use super::rounds::Recorded;
 use super::tools::Tools;
 use crate::Error;
@@ -111,6 +113,11 @@ pub struct Ready<'a> {
     /// The holdout shapes of the packages, if workers of a server have devices.
     #[cfg(feature = "remote")]
     holdouts: HoldoutShapes,
+    /// The devices that workers of a server hold, as the settings say.
+    pub(crate) remote_devices: Vec<record::Device>,
+    /// The turns at these devices.
+    #[cfg(feature = "remote")]
+    turns: Arc<Turns>,
     /// Whether workers of a server brought records of devices.
     brought: Arc<AtomicBool>,
     /// The UUIDs of the devices at which the plan has steps.
@@ -173,7 +180,7 @@ impl Session {
         #[cfg(feature = "remote")]
         let holdouts = if elsewhere.is_empty() { HoldoutShapes::default() } else { HoldoutShapes::of(packages) };
         let decided = decided && elsewhere.is_empty();
-        let all = record::Devices(devices.present.0.iter().cloned().chain(elsewhere).collect());
+        let all = record::Devices(devices.present.0.iter().chain(&elsewhere).cloned().collect());
         let planned = self.planned(packages, asked, inputs, all)?;
         let at_devices = planned.graph.nodes().filter_map(|node| node.resources.device.as_ref());
         let observed = at_devices.flat_map(|uuids| uuids.iter().cloned()).collect();
@@ -218,6 +225,9 @@ impl Session {
             #[cfg(feature = "remote")]
             holdouts,
             brought: Arc::default(),
+            remote_devices: elsewhere,
+            #[cfg(feature = "remote")]
+            turns: self.shared.as_ref().map(|shared| shared.turns.clone()).unwrap_or_default(),
             committed: Arc::new(committed.records),
             about: Arc::new(committed.about),
             known_as: committed.names,

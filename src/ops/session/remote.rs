@@ -152,9 +152,7 @@ impl Session {
                 .settings
                 .word("remote.program")
                 .map_or_else(sent, |path| Program::Installed(path.to_string())),
-            // The table of settings refuses other texts.
-            properties: keys::properties(self.settings.word("remote.properties").unwrap_or_default())
-                .unwrap_or_default(),
+            properties: self.asked_properties(),
             queue_limit: Duration::from_secs(self.settings.number("remote.queue-limit").max(1)),
             local_jobs,
             devices: self.remote_devices(),
@@ -165,6 +163,19 @@ impl Session {
                 .map_or_else(String::new, |url| url.authority),
             sends_holdout: self.settings.flag("remote.holdout"),
         }
+    }
+
+    /// The properties that workers are asked for. If the settings name devices, steps for these ask for workers that have one.
+    #[cfg(feature = "remote")]
+    fn asked_properties(&self) -> Vec<(String, String)> {
+        // The table of settings refuses other texts.
+        let named = keys::properties(self.settings.word("remote.properties").unwrap_or_default());
+        let mut named = named.unwrap_or_default();
+        if !self.remote_devices().is_empty() && !named.iter().any(|(_, value)| value.contains("{gpu}")) {
+            named.push(("gpu".into(), "{gpu}".into()));
+            named.sort();
+        }
+        named
     }
 
     /// What the remote cache that the settings name can do, or why that is not known. None if they name none, or it is not to be used.

@@ -10,6 +10,9 @@
 //! | one step at a time for each device that the settings name | more would wait in the server's queue, and a long step would let them exceed their limit there |
 //! | a time-out is taken from the worker and stored nowhere; the variant is launched no more in this build | it is no observation |
 //! | where claims do not count, neither does a time-out | nobody signs it |
+//! | where claims do not count, the first record without a trusted signature ends the questions to workers | no answer would count |
+//! | a record of another device than the settings name ends them as well | each answer would be refused |
+//! | the origin of a record names the server and the key that signed it | workers that contradict each other are two witnesses |
 //! | an answer that has arrived is kept even if the build is interrupted | the device has done the work |
 //! | a slice of a GPU is no device of the settings | its times are no times of the whole GPU |
 
@@ -18,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::remote_workers::{RemoteWorkers, meaning_of};
-use kforge_engine::evidence::Record;
+use kforge_engine::evidence::{IndexedRecord, Record};
 use kforge_engine::{Execution, Job, RunError};
 use kforge_harness::elsewhere::{OnceAnswer, SignedRecord};
 use kforge_harness::hangs::HangMark;
@@ -26,7 +29,7 @@ use kforge_harness::message::Response;
 use kforge_pipeline::release::signature::Signature;
 use kforge_pipeline::release::signed;
 use kforge_remote::Meaning;
-use kforge_types::record::{Device, StepResult};
+use kforge_types::record::{Device, Standing, StepResult};
 
 impl RemoteWorkers<'_> {
     /// What the device of a worker gives for a step.
@@ -42,14 +45,13 @@ impl RemoteWorkers<'_> {
         let product = self.execution.device(uuid).map_or("such a device", |device| device.class.product.as_str());
         let hang = HangMark::new(self.local.hangs, job.labels);
         let differs = Arc::<Mutex<Option<String>>>::default();
-        let answer = {
-            let turn = self.turns.get(uuid).map(|slots| slots.take(job.interrupted).ok_or(RunError::Interrupted));
-            let _turn = turn.transpose()?;
-            if let Some(why) = hang.as_ref().and_then(HangMark::reason) {
-                return Err(RunError::Unavailable(why));
-            }
-            self.asked(job, &differs)?
-        };
+        let turns = self.turns.at(uuid);
+        // Held to the end, so that the next step knows whether this candidate timed out.
+        let _turn = turns.take(job.interrupted).ok_or(RunError::Interrupted)?;
+        if let Some(why) = hang.as_ref().and_then(HangMark::reason) {
+            return Err(RunError::Unavailable(why));
+        }
+        let answer = self.asked(job, &differs)?;
         let Some(answer) = answer else {
             if job.interrupted.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
@@ -59,7 +61,7 @@ impl RemoteWorkers<'_> {
             return Err(RunError::Unavailable(format!("no worker of the server has answered for {product}{why}")));
         };
         let read = serde_json::from_slice(&answer);
-        let Ok(OnceAnswer::Answered { response, outputs, duration_ms, signed }) = read else {
+        let Ok(OnceAnswer::Answered { response, outputs, duration_ms, timed_out, signed }) = read else {
             return Err(RunError::Unavailable("the worker of the server gave no answer".into()));
         };
         let says = |why: &str| RunError::Unavailable(format!("a worker of the server for {product} says: {why}"));
@@ -69,11 +71,11 @@ impl RemoteWorkers<'_> {
                 return Err(says(&why));
             }
         };
-        if let (true, Some(hang)) = (forget, hang) {
+        if let (true, Some(hang)) = (timed_out, hang) {
             hang.note();
         }
         if forget && !self.takes_claims {
-            return Err(says(&format!("a time-out {summary}, which it does not sign")));
+            return Err(says(&format!("{summary}: nobody signs that, because another run may give something else")));
         }
         let took = Some(Duration::from_millis(duration_ms));
         let result = StepResult { outputs, verdict, notes, summary, duration_ms };
@@ -117,18 +119,34 @@ impl RemoteWorkers<'_> {
             |asked: &Device| (&asked.class.product, &asked.class.arch, &None) == (&seen.product, &seen.arch, &seen.mig);
         if let Some(asked) = asked.filter(|asked| !is_asked(asked)) {
             let (product, arch) = (&asked.class.product, &asked.class.arch);
-            return Err(failed("", format!("its device is {seen}, and `remote.devices` names {product} ({arch})")));
+            let why = format!("its device is {seen}, and `remote.devices` names {product} ({arch})");
+            self.remote.stop_observing(format!("a worker was asked for another device: {why}"));
+            return Err(failed("", why));
         }
-        let mut document = None;
+        let (mut document, mut origin) = (None, self.execution.host.clone());
         // A signature that cannot be read is none. Whether one counts is decided where records are looked up.
         if let Some(SignedRecord { document: text, signature }) = signed
             && let Ok(signature) = Signature::parse(&signature)
         {
             let kept = signed::keep(&self.home, text.as_bytes(), &signature);
             document = Some(kept.map_err(|error| failed("its signature: ", error.to_string()))?);
+            // Two workers that contradict each other are two witnesses.
+            let print = signature.key().fingerprint();
+            origin +=
+                &format!("-{}", print.chars().filter(char::is_ascii_alphanumeric).skip(6).take(8).collect::<String>());
         }
         self.brought.store(true, Ordering::Relaxed);
-        let brought = self.index.bring(&record, &self.execution.host, document.as_deref());
-        brought.map_err(|error| failed("", error.to_string()))
+        let digest = self.index.bring(&record, &origin, document.as_deref());
+        let digest = digest.map_err(|error| failed("", error.to_string()))?;
+        if !self.takes_claims {
+            let known = self.index.records(job.key).unwrap_or_default();
+            let stands = known.iter().find(|seen| seen.digest == digest).map(IndexedRecord::standing);
+            if stands.is_none_or(|standing| standing < Standing::Signed) {
+                let why =
+                    "this build takes only records that a key signed which it trusts, and a worker gave another one";
+                self.remote.stop_observing(why.into());
+            }
+        }
+        Ok(())
     }
 }

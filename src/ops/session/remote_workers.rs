@@ -41,8 +41,8 @@ pub(crate) struct RemoteWorkers<'a> {
     pub(super) execution: &'a ExecutionSettings,
     /// The places of steps that run here: more are in flight than this machine has processors for.
     pub(super) here: Slots,
-    /// By the name of a device of workers: its turns.
-    pub(super) turns: BTreeMap<String, Slots>,
+    /// The turns at devices of workers.
+    pub(super) turns: Arc<Turns>,
     /// Whether results of workers count that no signature vouches for.
     pub(super) takes_claims: bool,
     /// The home, which keeps what workers sign.
@@ -59,6 +59,18 @@ pub(crate) struct RemoteWorkers<'a> {
 pub(crate) struct Slots {
     free: Mutex<usize>,
     left: Condvar,
+}
+
+/// The turns at devices of workers, which all builds of a process take.
+#[derive(Default)]
+pub(crate) struct Turns(Mutex<BTreeMap<String, Arc<Slots>>>);
+
+impl Turns {
+    /// The one place at a device.
+    pub(super) fn at(&self, device: &str) -> Arc<Slots> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(device.to_string()).or_insert_with(|| Arc::new(Slots::new(1))).clone()
+    }
 }
 
 /// How often a step that waits for a place looks whether the build was interrupted.
@@ -321,13 +333,20 @@ mod tests {
             response: Response::Done { verdict: None, notes: vec![], summary: String::new(), forget },
             outputs: BTreeMap::new(),
             duration_ms: 1,
+            timed_out: false,
             signed: None,
         };
         let lacks = meaning(StepKind::Oracle, &serde_json::to_vec(&done(false)).unwrap());
         assert_eq!(lacks, Meaning::Refused("its result lacks the output `expected`".into()));
         assert_eq!((read(&done(false)), read(&done(true))), (Meaning::Result([].into()), Meaning::Failed));
         let failed = Response::Failed { message: "x".into(), notes: vec![] };
-        let failed = OnceAnswer::Answered { response: failed, outputs: BTreeMap::new(), duration_ms: 1, signed: None };
+        let failed = OnceAnswer::Answered {
+            response: failed,
+            outputs: BTreeMap::new(),
+            duration_ms: 1,
+            timed_out: false,
+            signed: None,
+        };
         assert_eq!(read(&failed), Meaning::Failed);
         let only = |answer: &OnceAnswer| meaning_of(StepKind::Verify, &serde_json::to_vec(answer).unwrap(), true);
         assert_eq!((only(&failed), only(&done(true))), (Meaning::Answer, Meaning::Result([].into())));

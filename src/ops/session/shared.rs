@@ -18,6 +18,9 @@ pub struct Shared {
     pub(crate) devices: Devices,
     /// The runners that were started at devices, by UUID.
     pub(crate) warm: Arc<Mutex<BTreeMap<String, WarmUp>>>,
+    /// The turns at devices that workers of a server hold.
+    #[cfg(feature = "remote")]
+    pub(crate) turns: Arc<super::remote_workers::Turns>,
     /// The number of steps that may run on processors at once.
     jobs: u32,
 }
@@ -33,7 +36,14 @@ impl Shared {
         let jobs = jobs.unwrap_or_else(|| u32::try_from(session.settings.jobs(cores)).unwrap_or(u32::MAX)).max(1);
         let pool = Arc::new(session.pool(&session.home()?)?.with_processors(jobs));
         let devices = Devices::find(&session.environment, session.worker.program(), &session.settings)?;
-        Ok(Shared { pool, devices, warm: Arc::default(), jobs })
+        Ok(Shared {
+            pool,
+            devices,
+            warm: Arc::default(),
+            #[cfg(feature = "remote")]
+            turns: Arc::default(),
+            jobs,
+        })
     }
 
     /// The devices of this machine.

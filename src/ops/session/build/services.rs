@@ -47,13 +47,12 @@ impl Ready<'_> {
         if let Some((remote, execution)) = self.remote.executing() {
             let here = Slots::new(execution.local_jobs);
             let (home, index) = (opened.home.clone(), self.index(opened));
-            let turns = execution.devices.iter().map(|device| (device.uuid.clone(), Slots::new(1))).collect();
             let workers = RemoteWorkers {
                 local: workers,
                 remote,
                 execution,
                 here,
-                turns,
+                turns: self.turns.clone(),
                 takes_claims: self.remote.takes_claims,
                 home,
                 index,
