@@ -46,7 +46,7 @@ impl Farm {
             ("KFORGE_REMOTE_EXECUTE", "true"),
             ("KFORGE_REMOTE_PROGRAM", env!("CARGO_BIN_EXE_kforge")),
             ("KFORGE_REMOTE_DEVICES", "sm_90=Virtual H"),
-            ("KFORGE_REMOTE_PROPERTIES", "OSFamily=linux,gpu={gpu}"),
+            ("KFORGE_REMOTE_PROPERTIES", "OSFamily=linux"),
             ("KFORGE_REMOTE_TIMEOUT", "60s"),
         ];
         let project = vars.into_iter().fold(lab.project.clone(), |project, (name, value)| project.var(name, value));
