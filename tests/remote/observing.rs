@@ -1,5 +1,5 @@
 //! Builds on a machine without a device that ask the devices of a server's workers. The devices are virtual, the workers are real.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -161,6 +161,18 @@ fn devices_of_workers_are_asked_and_only_signed_records_count_where_claims_do_no
     let strict = build(&trusts, &["--require-evidence"]).expect(0);
     assert!(observed(&strict).values().all(is_executed_elsewhere), "{:?} {}", observed(&strict), strict.stderr());
     assert_eq!(standing(&strict), [("signed".to_string(), Value::from("worker@x"))]);
+    // The key is part of the origin: two workers that contradict each other are two witnesses.
+    let origins = |built: &Built| -> BTreeSet<String> {
+        let of_records = built.finished().filter(|step| step["evidence"].is_object());
+        of_records.map(|step| step["evidence"]["origin"].as_str().unwrap().to_string()).collect()
+    };
+    // A record that was claimed before and is signed now is the same one.
+    let (claimed, mut signed) = (origins(&built), origins(&strict));
+    signed.retain(|origin| !claimed.contains(origin));
+    assert!(claimed.len() == 1 && signed.len() == 1, "{claimed:?} {signed:?}");
+    let (claimed, signed) = (claimed.first().unwrap(), signed.first().unwrap());
+    let print = signed.strip_prefix(claimed).and_then(|rest| rest.strip_prefix('-'));
+    assert!(print.is_some_and(|print| print.len() == 8), "{claimed} {signed}");
     let mut others = strict.finished().filter(|step| step["evidence"].is_null());
     assert!(others.all(|step| step["cache"] != "remote"), "what observes no device has no signature");
     // Another clone brings the same by a bundle.
