@@ -63,7 +63,7 @@ impl View<'_> {
     pub(super) fn look(&self, index: Index, params: Value) -> Lookup {
         let node = self.graph.node(index);
         let sources = self.graph.sources(index);
-        debug_assert_eq!(sources.len(), node.inputs.len(), "the graph's sources stand in the order of inputs");
+        assert_eq!(sources.len(), node.inputs.len(), "the graph's sources stand in the order of inputs");
         let bound = bind_inputs(node, |position, output| match sources[position] {
             STORED => OutputState::Unknown,
             source => self.given(source, output),

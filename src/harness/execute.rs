@@ -89,8 +89,8 @@ pub struct WarmUp {
 }
 
 impl WarmUp {
-    /// Starts a runner at a device in the background, for machine code of an architecture and with these places and limits of its worker. Steps for the device
-    /// wait until it is ready. If it does not start, the first of them reports why.
+    /// Starts a worker and its runner at a device in the background, for machine code of an architecture and with these places and limits of its worker. Steps for
+    /// the device wait until the worker has started the runner, and the first of them until the runner is ready. If it does not start, that step reports why.
     pub fn begin(pool: Arc<Pool>, device: &str, arch: &str, limits: &WorkerExecutor<'_>) -> Self {
         let spec = Spec {
             kind: StepKind::Verify,
@@ -130,7 +130,7 @@ impl WarmUp {
 }
 
 impl Drop for WarmUp {
-    /// Ends a runner that is still being started: nothing waits for it.
+    /// Ends a worker that is still starting a runner: nothing waits for it. A runner that was started ends with its worker.
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_step_waits_until_the_runner_is_ready_and_gets_its_worker() {
+    fn the_first_step_waits_until_the_runner_was_started_and_gets_its_worker() {
         let folder = tempfile::tempdir().unwrap();
         let (begun, go) = (folder.path().join("begun"), folder.path().join("go"));
         let answer = r#"{"failed":{"message":"x","notes":[]}}"#;
@@ -207,7 +207,7 @@ mod tests {
         std::thread::scope(|scope| {
             let pool = &pool;
             scope.spawn(move || tell.send(pool.turn("gpu-0", &GOING_ON).is_some()).unwrap());
-            assert!(told.recv_timeout(Duration::from_millis(100)).is_err(), "the runner is not ready");
+            assert!(told.recv_timeout(Duration::from_millis(100)).is_err(), "the runner was not started");
             std::fs::write(&go, "").unwrap();
             assert_eq!(told.recv(), Ok(true));
         });

@@ -30,6 +30,9 @@ const AT_A_DEVICE: u32 = 2;
 /// About how long it takes to create a context.
 const CONTEXT: Duration = Duration::from_millis(300);
 
+/// The longest time that it may take: a driver that wakes a device takes some seconds.
+const CREATING: Duration = Duration::from_secs(60);
+
 /// The maximum number of steps that a build has started for a device: those at work, and as many whose inputs are being staged or whose results are being
 /// stored, which takes as long as the work of a short step.
 pub const FOR_A_DEVICE: u32 = 2 * AT_A_DEVICE;
@@ -43,8 +46,9 @@ fn lane(request: &Request) -> Lane {
 /// time.
 fn patience(lane: Lane, time_limit_s: u64) -> Duration {
     let own = Duration::from_secs(time_limit_s);
-    // All steps at work for the device may use their whole time before the last one gets its turn.
-    if lane == Lane::Candidate { own.saturating_mul(AT_A_DEVICE) } else { own }.saturating_add(GRACE)
+    // All steps at work for the device may use their whole time before the last one gets its turn, and the first one waits for a context.
+    let candidate = || own.saturating_mul(AT_A_DEVICE).saturating_add(CREATING);
+    if lane == Lane::Candidate { candidate() } else { own }.saturating_add(GRACE)
 }
 
 /// Warm workers.
@@ -64,7 +68,7 @@ pub struct Pool {
 #[derive(Debug, Default, Clone, Copy)]
 struct DeviceWorkers {
     started: u32,
-    /// When a step, or what was started for the first one, ended there. From then on a context exists.
+    /// When the first step ended there, or about when the runner is ready that was started ahead. From then on a context exists.
     warm: Option<Instant>,
 }
 
@@ -180,7 +184,9 @@ impl Pool {
             killed: false,
         })?;
         if let Some(device) = &seat.1 {
-            self.workers_at(device, |workers| workers.warm.get_or_insert_with(Instant::now).elapsed());
+            // What starts a runner ahead does not wait for its context.
+            let since = Instant::now() + if request.warm_up { CONTEXT } else { Duration::ZERO };
+            self.workers_at(device, |workers| *workers.warm.get_or_insert(since));
         }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(seat).or_default().push((keep, worker));
         Ok(response)
@@ -241,7 +247,7 @@ mod tests {
     #[test]
     fn who_waits_for_a_device_is_not_given_up_before_its_turn() {
         assert_eq!(patience(Lane::Compiler, 60), Duration::from_secs(60) + GRACE);
-        assert_eq!(patience(Lane::Candidate, 60), Duration::from_secs(120) + GRACE);
+        assert_eq!(patience(Lane::Candidate, 60), Duration::from_secs(120) + CREATING + GRACE);
         assert!(patience(Lane::Candidate, u64::MAX) >= Duration::from_secs(u64::MAX));
     }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use crate::session::devices::{ask, driver_is_there};
+use crate::session::devices::{ask, driver_is_there, folder};
+use crate::session::known_devices;
 use crate::session::needs::{CudaRequest, DEFAULT_CUDA, locked, needs_torch, wanted};
 use crate::session::remote::RemoteState;
 use crate::{Session, Worker};
@@ -133,6 +134,8 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     }
     let probed =
         driver_is_there().then(|| ask(&session.environment, session.worker.program(), &AtomicBool::new(false)));
+    // The next build asks the driver as well, so that it does not disagree.
+    known_devices::forget(&folder(home));
     let gpu = described(probed.as_ref(), probe::driver(), Path::new("/proc/driver/nvidia/gpus"));
     let has_gpu = gpu.is_ok();
     say(Finding {

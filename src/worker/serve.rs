@@ -40,7 +40,9 @@ fn serve_standard(steps: Dispatch) -> io::Result<()> {
         let kept = device::warm().into_iter().chain(kforge_cuda::kept_process()).chain(python_server::kept_processes());
         let kept: Vec<u32> = kept.collect();
         family::kill_descendants_but(std::process::id(), &kept);
-        family::reap();
+        if !device::is_starting() {
+            family::reap();
+        }
     };
     serve(lines.into_iter(), answers, &busy, steps, &sweep)
 }

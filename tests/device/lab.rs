@@ -94,17 +94,25 @@ pub(crate) struct Seen {
     pub(crate) out: PathBuf,
 }
 
+/// The UUID of the driver's device.
+const DEVICE: &str = "GPU-07070707-0707-0707-0707-070707070707";
+
 impl Lab {
     pub(crate) fn new() -> Self {
+        Lab::listed(|_| {})
+    }
+
+    /// A lab in whose list the device is changed.
+    pub(crate) fn listed(change: fn(&mut DeviceFacts)) -> Self {
         let dir = Rc::new(tempfile::tempdir().unwrap());
         // Each test has its own copy of the driver, so that its log belongs to this test.
         fs::copy(built().join("libcuda.so.1"), dir.path().join("libcuda.so.1")).unwrap();
-        let device = DeviceFacts {
+        let mut device = DeviceFacts {
             product: "NVIDIA Test".into(),
             arch: "sm_90".into(),
             driver: "1.2".into(),
             mig: None,
-            uuid: "GPU-0".into(),
+            uuid: DEVICE.into(),
             memory: 1 << 30,
             processors: 4,
             clock_mhz: 1000,
@@ -113,6 +121,7 @@ impl Lab {
             l2: 1 << 20,
             reaches_host: true,
         };
+        change(&mut device);
         let libcuda = Some(dir.path().join("libcuda.so.1"));
         // The driver's logs are as device files to it: a runner may write no others.
         let device_files = ["starts", "launches", "moved", "maps"].map(|log| dir.path().join(log)).to_vec();
@@ -189,12 +198,28 @@ impl Lab {
             fs::write(&path, &bytes).unwrap();
             named.insert(name, Input { digest: Some(Digest::of(&bytes)), form: Form::Blob });
         }
-        let request = Request {
-            spec: Spec { kind, version: 1, implementation: None, params, inputs: named },
-            input,
-            output: output.clone(),
+        let spec = Spec { kind, version: 1, implementation: None, params, inputs: named };
+        let request = Request { input, output: output.clone(), ..self.request(spec) };
+        let response = self.pool.run(&request, &AtomicBool::new(false)).unwrap();
+        Seen { _dir: Rc::clone(&self.dir), response, out: output }
+    }
+
+    /// Starts the runner of the device before the first step there.
+    pub(crate) fn warm_up(&self) -> Response {
+        let params = serde_json::json!({ "arch": "sm_90a" });
+        let spec = Spec { kind: StepKind::Verify, version: 0, implementation: None, params, inputs: BTreeMap::new() };
+        let request = Request { warm_up: true, ..self.request(spec) };
+        self.pool.run(&request, &AtomicBool::new(false)).unwrap()
+    }
+
+    /// A request without folders.
+    fn request(&self, spec: Spec) -> Request {
+        Request {
+            spec,
+            input: PathBuf::new(),
+            output: PathBuf::new(),
             places: Places { tools: self.tools(), read: vec![], scratch: None },
-            device: Some("GPU-0".into()),
+            device: Some(DEVICE.into()),
             time_limit_s: self.seconds,
             run_limit_s: self.seconds,
             memory_limit: 1 << 30,
@@ -203,9 +228,7 @@ impl Lab {
             hang: self.hang.clone(),
             planned: self.planned,
             warm_up: false,
-        };
-        let response = self.pool.run(&request, &AtomicBool::new(false)).unwrap();
-        Seen { _dir: Rc::clone(&self.dir), response, out: output }
+        }
     }
 
     /// The list of devices, and the tools that were placed beside it.

@@ -17,6 +17,7 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use kforge::cuda::device::facts::DeviceFacts;
 use kforge::emulator;
 use kforge::harness::hangs::HangMark;
 use kforge::harness::message::{Places, Response};
@@ -43,6 +44,9 @@ const TESTS: &[Test] = &[
     ("faults_are_findings_by_their_names_and_cost_the_runner_alone", faults),
     ("an_endless_kernel_ends_by_the_verifiers_clock_and_is_not_remembered", endless),
     ("a_runner_is_kept_from_step_to_step", warm),
+    ("a_runner_that_was_started_before_the_first_step_is_the_one_of_that_step", started_before),
+    ("a_runner_that_does_not_start_keeps_the_first_step_from_nothing_but_a_result", starts_never),
+    ("a_device_that_is_not_the_listed_one_runs_nothing", changed),
     ("what_a_machine_lacks_is_unavailable", lacking),
     ("memory_that_others_gave_back_is_found", given_back),
     ("shared_memory_beyond_the_least_is_asked_for", launched::shared_memory),
@@ -125,6 +129,37 @@ fn honest() {
     assert_eq!(provenance.device.to_string(), "NVIDIA Test (sm_90, driver 1)");
     assert_eq!(observed.ran_as, provenance.device.to_string());
     assert!(provenance.measured_at.ends_with('Z') && provenance.clocks_mhz.is_none(), "{provenance:?}");
+}
+
+fn started_before() {
+    let lab = Lab::new();
+    assert!(matches!(lab.warm_up(), Response::Done { .. }));
+    // What a step leaves behind is killed, but not the runner that is being started.
+    assert_eq!(lab.verify("honest").observed().findings, []);
+    assert_eq!(lab.verify("honest").observed().findings, []);
+    assert_eq!(lab.starts(), 1);
+}
+
+fn starts_never() {
+    let lab = Lab::listed(|device| device.l2 += 1);
+    assert!(matches!(lab.warm_up(), Response::Done { .. }));
+    let why = |seen: lab::Seen| match seen.response {
+        Response::Unavailable { why } => why,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why(lab.verify("honest")), why(lab.verify("honest")));
+}
+
+fn changed() {
+    for change in
+        [|device: &mut DeviceFacts| device.memory /= 2, |device: &mut DeviceFacts| device.uuid = "GPU-1".into()]
+    {
+        let lab = Lab::listed(change);
+        let response = lab.verify("honest").response;
+        let is_said = |why: &str| why.contains("changed since") || why.contains("is no longer on this machine");
+        assert!(matches!(&response, Response::Unavailable { why } if is_said(why)), "{response:?}");
+        assert_eq!(lab.asked(), Vec::<String>::new());
+    }
 }
 
 fn drawn() {

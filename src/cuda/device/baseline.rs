@@ -16,14 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bench::{tell, timed_inputs};
+use super::blocks::{self, CANARY, KnownOutputs, Laid, ROUNDS, WARMING};
 use super::buffers::Image;
 use super::client::{Client, Lost};
 use super::facts::Probed;
 use super::in_torch;
-use super::inputs::{self, Inputs};
+use super::inputs::{self, Inputs, Luck};
 use super::monitor::{Monitor, State};
 use super::products::products;
-use super::read_back::{self, UntimedOutputs};
+use super::read_back;
 use super::rig::{Launchable, Rig, completed};
 use super::wire::{BufferSum, SampleRequest, Set, Slot};
 use kforge_engine::evidence::PROVENANCE;
@@ -44,15 +45,6 @@ use kforge_types::record::{Finding, FindingKind, Note, VerifyObservation};
 /// The champion's slot, and the set of its buffers.
 const SLOT: Slot = 0;
 const SET: Set = 0;
-/// The set whose only purpose is to shift the addresses of the other.
-const PADDING: Set = 99;
-/// The byte around buffers.
-const CANARY: u8 = 0xc5;
-/// ABBA rounds per block, and samples of each side before those of a block count.
-const ROUNDS: usize = 4;
-const WARMING: usize = 5;
-/// Untimed launches of the champion if timed ones left other outputs.
-const REPEATS: usize = 6;
 /// Samples of host time.
 const CALLS: usize = 50;
 /// Calls on the inputs of each trial whose outputs are compared.
@@ -131,8 +123,8 @@ fn run(task: &Task) -> Result<Response, Response> {
         states: vec![],
         runs: vec![],
         seed: sampling::seed(task.spec.key().hash()),
-        luck: inputs::secret(),
-        first: vec![],
+        luck: Luck::new(),
+        first: KnownOutputs::default(),
     };
     let done = match begun {
         Ok(()) => step.all(&champion, &trials, &timed, &mut seen),
@@ -246,17 +238,14 @@ struct Step<'a> {
     runs: Vec<TrialRuns<'a>>,
     /// The seed of the orders of blocks.
     seed: u64,
-    /// The random state that decides after which samples outputs of the champion are checked.
-    luck: u64,
+    /// Decides after which samples outputs of the champion are checked.
+    luck: Luck,
     /// The champion's first outputs on each of the timed inputs.
-    first: Vec<FirstOutputs<'a>>,
+    first: KnownOutputs<'a, usize>,
 }
 
-/// The inputs by position, the sums of the outputs of an untimed launch on them, and outputs of several such launches if sums were not sufficient.
-type FirstOutputs<'a> = (usize, Vec<u64>, Option<UntimedOutputs<'a>>);
-
 /// What a block reads of the champion: its launches, the position of the inputs, and its buffers.
-type Laid<'l, 'a> = (&'l Launchable<'l>, usize, &'l [Image<'a>]);
+type InBlock<'l, 'a> = (&'l Launchable<'l>, usize, &'l [Image<'a>]);
 
 impl<'a> Step<'a> {
     /// Calls on the inputs of every trial, then takes samples.
@@ -320,11 +309,9 @@ impl<'a> Step<'a> {
     }
 
     /// Allocates the champion's buffers at other addresses, loads it, and launches it once.
-    fn lay_champion(&mut self, laid: Laid<'_, 'a>, block: usize) -> Result<(), Trouble> {
+    fn lay_champion(&mut self, laid: InBlock<'_, 'a>, block: usize) -> Result<(), Trouble> {
         let (champion, _, images) = laid;
-        self.rig.clear();
-        // Shifts later allocations by pages of two megabytes and parts of them.
-        self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512);
+        blocks::begin(&mut self.rig, block);
         self.rig.allocate(SET, images);
         self.rig.lay(SET, images, CANARY)?;
         self.rig.load(SLOT, champion)?;
@@ -334,36 +321,18 @@ impl<'a> Step<'a> {
     }
 
     /// Checks that the champion left what it left on these inputs before.
-    fn same(&mut self, (champion, at, images): Laid<'_, 'a>, shown: &[BufferSum]) -> Result<(), Trouble> {
+    fn same(&mut self, (champion, at, images): InBlock<'_, 'a>, shown: &[BufferSum]) -> Result<(), Trouble> {
         let wrong = |kind, what: String| Trouble::Wrong(Finding::new(kind, format!("timed beside a baseline: {what}")));
         if let Some((kind, damage)) = read_back::damaged(images, shown) {
             return Err(wrong(kind, damage));
         }
-        let sums = read_back::sums(images, shown);
-        let Some(known) = self.first.iter().position(|(of, ..)| *of == at) else {
-            self.first.push((at, sums, None));
-            return Ok(());
-        };
-        if self.first[known].1 == sums {
-            return Ok(());
-        }
-        let now = self.rig.outputs(SET, images)?;
-        if self.first[known].2.is_none() {
-            let usual = self.rig.usual(SLOT, champion, (SET, images, CANARY), REPEATS, None)?;
-            self.first[known].2 = Some(usual);
-        }
-        match self.first[known].2.as_ref().and_then(|usual| usual.differing(&now)) {
+        let laid = Laid { candidate: champion, slot: SLOT, set: SET, images };
+        match self.first.differing(&mut self.rig, at, laid, shown)? {
             None => Ok(()),
             Some(output) => {
                 Err(wrong(FindingKind::KeepsState, format!("`{output}` differs from its value before the timing")))
             }
         }
-    }
-
-    /// A random number below `below` that only this process knows.
-    fn chance(&mut self, below: u64) -> u64 {
-        self.luck = inputs::another(self.luck);
-        self.luck % below
     }
 
     /// Takes a sample of a side: nanoseconds, and whether the device waited for the host.
@@ -383,7 +352,7 @@ impl<'a> Step<'a> {
     }
 
     /// The log-ratios of a block, without samples that were taken under limits or at different clocks.
-    fn block(&mut self, laid: Laid<'_, 'a>, lead: Side, seen: &mut BaselineObserved) -> Result<Vec<f64>, Trouble> {
+    fn block(&mut self, laid: InBlock<'_, 'a>, lead: Side, seen: &mut BaselineObserved) -> Result<Vec<f64>, Trouble> {
         for side in [lead, lead.other()] {
             self.sample(side, WARMING)?;
         }
@@ -393,7 +362,7 @@ impl<'a> Step<'a> {
             let before = self.monitor.state();
             let (mut ns, mut waited) = ([0.0; 4], 0);
             // On average, the champion's outputs are checked in half of the rounds.
-            let checked = self.chance(2 * order.len() as u64) as usize;
+            let checked = self.luck.below(2 * order.len() as u64) as usize;
             for (at, side) in order.into_iter().enumerate() {
                 let (taken, late) = self.sample(side, 1)?;
                 ns[at] = taken.first().copied().unwrap_or(0.0);
@@ -405,10 +374,8 @@ impl<'a> Step<'a> {
                 }
             }
             let after = self.monitor.state();
-            let limited = sampling::dropped(before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0));
-            let unlike = before.clocks_mhz.zip(after.clocks_mhz).is_some_and(|(b, a)| !sampling::alike(b.0, a.0));
             self.states.extend([before, after]);
-            if limited || unlike {
+            if !blocks::is_steady(&before, &after) {
                 continue;
             }
             seen.waited += waited;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::client::Lost;
-use super::inputs::{self, Inputs};
+use super::inputs::{self, Inputs, Luck};
 use super::monitor::{Monitor, State};
 use super::read_back::{self, UntimedOutputs};
 use super::rig::{Launchable, Rig, completed};
@@ -102,7 +102,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
         is_stressed: false,
         untimed,
         states: vec![],
-        luck: inputs::secret(),
+        luck: Luck::new(),
         is_warm: false,
     };
     let verdict = match bench.all(fresh.as_ref(), &mut seen) {
@@ -192,8 +192,8 @@ struct Bench<'a> {
     /// The outputs of untimed launches, for each of the inputs.
     untimed: Vec<UntimedRuns<'a>>,
     states: Vec<State>,
-    /// The random state that decides when outputs are checked.
-    luck: u64,
+    /// Decides when outputs are checked.
+    luck: Luck,
     /// Whether the last launch was a hot sample whose buffers are unchanged since then.
     is_warm: bool,
 }
@@ -240,12 +240,6 @@ impl<'a> Bench<'a> {
             return Ok(Some(said));
         }
         self.plausible(seen)
-    }
-
-    /// A random number below `below` that only this process knows.
-    fn chance(&mut self, below: u64) -> u64 {
-        self.luck = inputs::another(self.luck);
-        self.luck % below
     }
 
     /// Loads the module again, so that nothing is left of what the kernel kept in globals.

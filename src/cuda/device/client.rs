@@ -12,14 +12,15 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::TOOL;
 use super::confined::{ConfinedDriverError, confinement};
 use super::exchange::Exchange;
 use super::facts::{DeviceFacts, Probed};
 use super::fault::{Fault, Meaning};
 use super::wire::{Answer, Ask, Start};
+use super::{KNOWN, TOOL};
 use kforge_engine::lock::{Lock, Mode, Wait};
 use kforge_foundation::base::Digest;
 use kforge_foundation::process::{Command, End, Limits, Talker};
@@ -29,7 +30,7 @@ use kforge_harness::task::{Task, done, failed};
 use kforge_types::record::Verdict;
 
 /// The time limit for creating a context: a driver that wakes a device takes some seconds.
-const STARTING: Duration = Duration::from_secs(60);
+const CREATING: Duration = Duration::from_secs(60);
 
 /// The time limit for a tool to write its results after the runner has ended.
 pub(super) const WRITING: Duration = Duration::from_secs(30);
@@ -56,10 +57,16 @@ struct Idle {
 
 static IDLE: Mutex<Option<Idle>> = Mutex::new(None);
 
-/// The process that is kept between steps, if there is one. It must not be killed with the processes that a step left behind.
-pub fn warm() -> Option<u32> {
+/// A runner that is being started: its process, and the thread that waits for it and then keeps it as the idle one.
+static STARTING: Mutex<Option<(u32, JoinHandle<()>)>> = Mutex::new(None);
+
+/// The processes that are kept between steps. They must not be killed with the processes that a step left behind.
+pub fn warm() -> Vec<u32> {
+    // In this order: a runner is idle before its thread ends.
+    let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let starting = starting.as_ref().filter(|(_, thread)| !thread.is_finished()).map(|(pid, _)| *pid);
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-    idle.as_ref().map(|idle| idle.talker.pid())
+    starting.into_iter().chain(idle.as_ref().map(|idle| idle.talker.pid())).collect()
 }
 
 /// Why a request has no answer.
@@ -73,7 +80,7 @@ pub(super) enum Lost {
     Died(String),
     /// The runner cannot do it.
     Refused(String),
-    /// The step cannot make what a further request needs: the step's response.
+    /// The step ends without an answer, because the device is another one, or because the step cannot make what a further request needs: the step's response.
     Unasked(Response),
 }
 
@@ -178,15 +185,55 @@ pub fn resolve(places: &Places, arch: &str) -> Option<String> {
     probed.present().resolve(arch, None).and_then(|resolved| resolved.uuids.first().cloned())
 }
 
-/// Starts the runner of the task's device and keeps it for the first step there.
+/// Starts the runner of the task's device, which is kept for the first step there. Does not wait until it is ready: that takes a third of a second, in which the
+/// step can make its inputs. If the runner does not start, the step starts one itself and reports why that fails.
 pub fn warm_up(task: &Task) -> Response {
+    if !warm().is_empty() {
+        return done("warm already", vec![]);
+    }
     let arch = task.spec.params.get("arch").and_then(|arch| arch.as_str()).unwrap_or_default();
-    match Client::start(task, arch, false) {
-        Ok(client) => {
-            client.keep();
-            done("ready", vec![])
-        }
-        Err(response) => response,
+    let begin = || -> Result<(), Response> {
+        let (probed, facts) = Client::find(task, arch)?;
+        let turn = starting(task, &facts)?;
+        let client = Client::spawn(&probed, facts, &Starter::Confined).map_err(Lost::response)?;
+        let (left, allow_unconfined) = (task.left(), task.allow_unconfined);
+        let pid = client.talker.as_ref().map_or(0, Talker::pid);
+        let waits = std::thread::Builder::new().spawn(move || {
+            if let Ok(client) = client.ready(left)
+                && (client.unconfined.is_empty() || allow_unconfined)
+            {
+                client.keep();
+            }
+            drop(turn);
+        });
+        let waits = waits.map_err(|e| failed(format!("cannot start a thread: {e}")))?;
+        *STARTING.lock().unwrap_or_else(PoisonError::into_inner) = Some((pid, waits));
+        Ok(())
+    };
+    begin().map_or_else(|response| response, |()| done("started", vec![]))
+}
+
+/// Whether a thread waits for a runner that is being started. Until it has ended, no other code may wait for any child.
+pub fn is_starting() -> bool {
+    let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    starting.as_ref().is_some_and(|(_, thread)| !thread.is_finished())
+}
+
+/// Waits for a runner that is being started. This does not count as the task's time.
+fn started(task: &Task) {
+    let began = Instant::now();
+    let thread = STARTING.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((_, thread)) = thread {
+        // A panic of the thread is a runner that did not start.
+        drop(thread.join());
+        task.waited(began.elapsed());
+    }
+}
+
+/// Removes the list of devices that builds of this home share, so that the next build asks the driver.
+fn forget_known(task: &Task) {
+    if let Some(folder) = task.tool(TOOL).ok().and_then(Path::parent) {
+        let _ = std::fs::remove_file(folder.join(KNOWN));
     }
 }
 
@@ -219,6 +266,14 @@ fn starting(task: &Task, facts: &DeviceFacts) -> Result<Option<Lock>, Response> 
     Ok(lock)
 }
 
+/// Why a step does not run at a device that is not what the driver stated when the devices were listed.
+fn differs(listed: &DeviceFacts) -> String {
+    let DeviceFacts { product, uuid, .. } = listed;
+    format!(
+        "the device {product} ({uuid}) changed since kforge listed the devices of this machine; run the command again, or restart the server or worker"
+    )
+}
+
 /// Restricts a command to one device.
 pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) -> Command {
     let command = command
@@ -235,8 +290,9 @@ pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) 
 }
 
 impl Client {
-    /// The task's device, with the list of devices that it is from.
+    /// The task's device, with the list of devices that it is from. Waits for a runner that is being started, because it would disturb what uses the device.
     pub(super) fn find(task: &Task, arch: &str) -> Result<(Probed, DeviceFacts), Response> {
+        started(task);
         let probed = probed(task)?;
         let none = |why: String| Response::Unavailable { why };
         let uuid = task.device.as_ref().ok_or_else(|| none(format!("no device here runs `{arch}`")))?;
@@ -276,7 +332,10 @@ impl Client {
         match begun {
             Ok(client) if client.unconfined.is_empty() || task.allow_unconfined => Ok(client),
             Ok(client) => Err(Response::Unavailable { why: confine::refusal("kernels", &client.unconfined) }),
-            Err(lost) => Self::start_unconfined(task, &probed, facts, lost),
+            Err(lost) => {
+                forget_known(task);
+                Self::start_unconfined(task, &probed, facts, lost)
+            }
         }
     }
 
@@ -302,13 +361,18 @@ impl Client {
         Ok(Client { unconfined: vec![refused.to_string()], ..begun })
     }
 
-    /// Starts a runner on a device, confined, or under a tool.
+    /// Starts a runner on a device, confined, or under a tool, and waits until it is ready.
     pub(super) fn begin(
         probed: &Probed,
         facts: DeviceFacts,
         left: Duration,
         starter: &Starter<'_>,
     ) -> Result<Self, Lost> {
+        Self::spawn(probed, facts, starter)?.ready(left)
+    }
+
+    /// Starts the process of a runner.
+    fn spawn(probed: &Probed, facts: DeviceFacts, starter: &Starter<'_>) -> Result<Self, Lost> {
         let system = |e: io::Error| Lost::Refused(format!("it cannot be started: {e}"));
         let exchange = Exchange::new().map_err(system)?;
         let own = std::process::id();
@@ -329,12 +393,23 @@ impl Client {
         };
         let command = at_device(command.args(["worker", "--device-runner", &start]), probed, &facts);
         let talker = Talker::start(&command).map_err(system)?.awake(super::AWAKE);
-        let mut client = Self::new(talker, exchange, facts, matches!(starter, Starter::Under(_)));
-        match client.line("", STARTING.min(left))? {
-            Answer::Ready { free, missing } => (client.free, client.unconfined) = (free, missing),
+        Ok(Self::new(talker, exchange, facts, matches!(starter, Starter::Under(_))))
+    }
+
+    /// Waits until the runner has a context.
+    fn ready(mut self, left: Duration) -> Result<Self, Lost> {
+        match self.line("", CREATING.min(left))? {
+            Answer::Ready { free, missing, device } => {
+                let device = DeviceFacts { driver: self.facts.driver.clone(), ..*device };
+                // A tool may alter what the driver states.
+                if device != self.facts && !self.is_under {
+                    return Err(Lost::Unasked(Response::Unavailable { why: differs(&self.facts) }));
+                }
+                (self.free, self.unconfined) = (free, missing);
+            }
             other => return Err(Lost::Died(format!("answered `{other:?}` when kforge started it"))),
         }
-        Ok(client)
+        Ok(self)
     }
 
     fn new(talker: Talker, exchange: Exchange, facts: DeviceFacts, is_under: bool) -> Self {
@@ -484,7 +559,9 @@ impl Client {
         let (Some(talker), Ok(())) = (self.talker.take(), self.exchange.empty()) else { return };
         let Client { exchange, facts, free, contents, is_salted, ran, unconfined, .. } = self;
         let idle = Idle { uuid: facts.uuid, talker, exchange, free, contents, is_salted, ran, unconfined };
-        *IDLE.lock().unwrap_or_else(PoisonError::into_inner) = Some(idle);
+        let old = IDLE.lock().unwrap_or_else(PoisonError::into_inner).replace(idle);
+        // Its process is ended without the lock.
+        drop(old);
     }
 }
 

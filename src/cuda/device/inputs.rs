@@ -46,9 +46,25 @@ pub(super) fn secret() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
+/// Numbers that only this process knows, for what a candidate must not foresee.
+pub(super) struct Luck(u64);
+
+impl Luck {
+    /// A sequence of its own.
+    pub(super) fn new() -> Self {
+        Luck(secret())
+    }
+
+    /// The next number below `below`.
+    pub(super) fn below(&mut self, below: u64) -> u64 {
+        self.0 = another(self.0);
+        self.0 % below
+    }
+}
+
 /// The next number of a sequence that cannot be predicted without the first number (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
 /// 2014).
-pub(super) fn another(number: u64) -> u64 {
+fn another(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

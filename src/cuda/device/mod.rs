@@ -23,6 +23,7 @@
 
 mod baseline;
 mod bench;
+mod blocks;
 mod buffers;
 mod call;
 mod calls;
@@ -61,7 +62,7 @@ mod wire;
 pub use baseline::baseline;
 pub use bench::bench;
 pub use calls::{CallClock, GiverUp, Timed, call_clock_main};
-pub use client::{lock_path, resolve, warm, warm_up};
+pub use client::{is_starting, lock_path, resolve, warm, warm_up};
 pub use examine::examine_driver_main;
 pub use hosted::host_runner_main;
 pub use in_torch::TorchDevice;
@@ -76,6 +77,9 @@ pub use verify::verify;
 
 /// The name in a task's tools of the list of devices: a file that holds a [`facts::Probed`].
 pub const TOOL: &str = "devices";
+
+/// The name of the list, beside that file, which the builds of a home share. A runner that does not start, or finds another device, removes it.
+pub const KNOWN: &str = "known.json";
 
 /// How long verifier and runner poll for each other's messages before they sleep. Most round trips take a few tenths of a millisecond, and sleeping would add
 /// two wake-ups to each.

@@ -8,13 +8,14 @@
 use std::sync::Arc;
 
 use super::bench::{tell, timed_inputs};
+use super::blocks::{self, CANARY, KnownOutputs, Laid, ROUNDS, WARMING};
 use super::buffers::Image;
 use super::client::Lost;
-use super::inputs::{self, Inputs};
+use super::inputs::{self, Inputs, Luck};
 use super::monitor::{Monitor, State};
-use super::read_back::{self, UntimedOutputs};
+use super::read_back;
 use super::rig::{Launchable, Rig, completed};
-use super::wire::{BufferSum, SampleRequest, Set};
+use super::wire::{BufferSum, SampleRequest};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::count;
 use kforge_harness::layout::POISONS;
@@ -26,17 +27,6 @@ use kforge_types::model::bound::{Buffer, Fill};
 use kforge_types::record::Verdict;
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::timing::PairsObserved;
-
-/// ABBA rounds per block.
-const ROUNDS: usize = 4;
-/// Samples of each side before the samples of a block count.
-const WARMING: usize = 5;
-/// The set whose only purpose is to shift the addresses of the others.
-const PADDING: Set = 99;
-/// The byte around buffers.
-const CANARY: u8 = 0xc5;
-/// Number of untimed launches if timed launches left other outputs.
-const REPEATS: usize = 6;
 
 /// Executes a pairs step.
 pub fn pairs(task: &Task) -> Response {
@@ -61,10 +51,10 @@ fn paired(task: &Task) -> Result<Response, Response> {
         cold: !params.hot,
         rig,
         monitor,
-        first: vec![],
+        first: KnownOutputs::default(),
         states: vec![],
         copies: None,
-        luck: inputs::secret(),
+        luck: Luck::new(),
         seed: sampling::seed(task.spec.key().hash()),
         lead: Side::A,
     };
@@ -98,21 +88,18 @@ fn shared(a: &VerifyParams, b: &VerifyParams) -> VerifyParams {
     VerifyParams { workspaces, ..a.clone() }
 }
 
-/// The side and the inputs, the sums of the first outputs, and the outputs of untimed launches if they were needed.
-type FirstRun<'a> = ((Side, usize), Vec<u64>, Option<UntimedOutputs<'a>>);
-
 struct Pairs<'a> {
     both: &'a VerifyParams,
     cold: bool,
     rig: Rig<'a>,
     monitor: Monitor,
-    /// The first outputs of each side on each of the inputs: sums, and bytes if the sums are not sufficient.
-    first: Vec<FirstRun<'a>>,
+    /// The first outputs of each side on each of the inputs.
+    first: KnownOutputs<'a, (Side, usize)>,
     states: Vec<State>,
     /// The number of copies in a graph, for short hot launches, and the time for laying buffers once. Decided once.
     copies: Option<(u32, f64)>,
-    /// The random state that decides after which samples outputs are checked.
-    luck: u64,
+    /// Decides after which samples outputs are checked.
+    luck: Luck,
     /// The seed of the orders of blocks.
     seed: u64,
     /// The binary that comes first in the current block.
@@ -177,9 +164,7 @@ impl<'a> Pairs<'a> {
 
     /// Allocates the buffers again at other addresses and loads both modules.
     fn lay(&mut self, candidates: &[Launchable<'_>; 2], block: usize, images: &[Image<'_>]) -> Result<(), Lost> {
-        self.rig.clear();
-        // Shifts later allocations by pages of two megabytes and parts of them.
-        self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512);
+        blocks::begin(&mut self.rig, block);
         self.rig.allocate(0, images);
         self.rig.lay(0, images, CANARY)?;
         for side in self.sides() {
@@ -228,21 +213,8 @@ impl<'a> Pairs<'a> {
         if let Some(damage) = read_back::damage(images, shown) {
             return Ok(Some(damage));
         }
-        let sums = read_back::sums(images, shown);
-        let Some(known) = self.first.iter().position(|(of, ..)| *of == (side, trial)) else {
-            self.first.push(((side, trial), sums, None));
-            return Ok(None);
-        };
-        if self.first[known].1 == sums {
-            return Ok(None);
-        }
-        let now = self.rig.outputs(0, images)?;
-        if self.first[known].2.is_none() {
-            let of = (0, images, CANARY);
-            let usual = self.rig.usual(self.slot(side), &candidates[at(side)], of, REPEATS, None)?;
-            self.first[known].2 = Some(usual);
-        }
-        let wrong = self.first[known].2.as_ref().and_then(|usual| usual.differing(&now));
+        let laid = Laid { candidate: &candidates[at(side)], slot: self.slot(side), set: 0, images };
+        let wrong = self.first.differing(&mut self.rig, (side, trial), laid, shown)?;
         let side = ["A", "B"][at(side)];
         Ok(wrong.map(|output| format!("`{output}` of {side} differs from its value before the timing")))
     }
@@ -298,7 +270,7 @@ impl<'a> Pairs<'a> {
             let order = sampling::order(self.lead);
             let before = self.monitor.state();
             // On average, outputs are checked in half of the rounds.
-            let until = self.chance(2 * order.len() as u64) as usize;
+            let until = self.luck.below(2 * order.len() as u64) as usize;
             let mut ns = vec![];
             if until < order.len() {
                 ns.extend(self.samples(&order[..=until])?);
@@ -308,23 +280,14 @@ impl<'a> Pairs<'a> {
             }
             ns.extend(self.samples(&order[ns.len()..])?);
             let after = self.monitor.state();
-            let limited = sampling::dropped(before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0));
-            let unlike = before.clocks_mhz.zip(after.clocks_mhz).is_some_and(|(b, a)| !sampling::alike(b.0, a.0));
             self.states.extend([before, after]);
-            if !limited
-                && !unlike
+            if blocks::is_steady(&before, &after)
                 && let Ok(ns) = ns.try_into()
             {
                 ratios.extend(sampling::log_ratio(order, ns));
             }
         }
         Ok(Ok(ratios))
-    }
-
-    /// A random number below `below` that only this process knows.
-    fn chance(&mut self, below: u64) -> u64 {
-        self.luck = inputs::another(self.luck);
-        self.luck % below
     }
 }
 

@@ -1,8 +1,11 @@
 //! `kforge worker --probe-devices`: lists the devices that the driver reports, in a separate process, because a driver's library can crash, hang or leave
 //! threads in the process that loads it. Knows attributes; keeps nothing.
+//!
+//! The child's answer is its only line: what the driver prints goes to standard error. The answer is used at once, because the child's end takes the system as
+//! long as a third of starting the driver.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -14,13 +17,11 @@ use super::driver;
 use super::facts::{DeviceFacts, Probed};
 use super::fault::Fault;
 use super::monitor;
-use kforge_foundation::process::{Command, End, run};
+use kforge_foundation::process::{Command, Talker};
+use kforge_harness::runner::take_reports;
 
 /// The time limit for listing devices. A machine with eight devices that it wakes from sleep takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The prefix of the child's answer, because a driver may print, too.
-const MARK: &str = "kforge-devices:";
 
 /// Runs the probe in a child, `program worker`, which is killed when `interrupted` is set. `environment` holds the variables that matter to drivers:
 /// `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
@@ -29,27 +30,29 @@ pub fn probe(program: &Path, environment: &[(&str, &str)], interrupted: &AtomicB
     for (name, value) in environment {
         command = command.env(name, value);
     }
-    let finished = run(&command, Some(PATIENCE), interrupted);
     let because = |why: String| Probed { why: Some(why), ..Probed::default() };
-    match finished {
-        Err(e) => because(format!("the driver cannot be asked: {e}")),
-        Ok(finished) => match (heard(&finished.stdout.text()), finished.end) {
-            (Some(probed), End::Exited(0)) => {
-                let path = environment.iter().find(|(name, _)| *name == "LD_LIBRARY_PATH");
-                Probed { library_path: path.map(|(_, value)| (*value).to_string()), ..probed }
-            }
-            (_, end) => because(format!("asking the driver {end}: {}", finished.stderr.text().trim())),
-        },
+    let asked = Talker::start(&command).and_then(|talker| talker.exchange("", PATIENCE, interrupted));
+    let (child, answer) = match asked {
+        Err(e) => return because(format!("the driver cannot be asked: {e}")),
+        Ok(Err(died)) => return because(format!("asking the driver {}: {}", died.end, died.stderr.text().trim())),
+        Ok(Ok(answered)) => answered,
+    };
+    // A thread waits for the child's end. If none can be started, this one does.
+    drop(std::thread::Builder::new().spawn(move || drop(child)));
+    match serde_json::from_str::<Probed>(&answer) {
+        Err(e) => because(format!("the driver's process gave a malformed answer: {e}")),
+        Ok(probed) => {
+            let path = environment.iter().find(|(name, _)| *name == "LD_LIBRARY_PATH");
+            Probed { library_path: path.map(|(_, value)| (*value).to_string()), ..probed }
+        }
     }
-}
-
-fn heard(text: &str) -> Option<Probed> {
-    text.lines().find_map(|line| serde_json::from_str(line.strip_prefix(MARK)?).ok())
 }
 
 /// The main function of the child.
 #[expect(unsafe_code, reason = "ending a process at once is a system call")]
 pub fn probe_main(_: &[OsString]) -> ExitCode {
+    // Before the driver is loaded, which may print.
+    let Ok(mut answer) = take_reports() else { return ExitCode::FAILURE };
     let probed = match driver::load(None) {
         Err(why) => Probed { why: Some(why), ..Probed::default() },
         Ok(()) => match all() {
@@ -58,8 +61,8 @@ pub fn probe_main(_: &[OsString]) -> ExitCode {
         },
     };
     let text = serde_json::to_string(&probed).unwrap_or_default();
-    let code = i32::from(writeln!(io::stdout(), "{MARK}{text}").and_then(|()| io::stdout().flush()).is_err());
-    // What a driver's library does at the end of a process takes as long as its answer, and the parent waits for the end.
+    let code = i32::from(writeln!(answer, "{text}").is_err());
+    // What a driver's library does at the end of a process takes as long as its answer.
     // SAFETY: nothing of this process is needed any more, and its answer is written.
     unsafe { libc::_exit(code) }
 }
@@ -101,13 +104,27 @@ pub(super) fn facts(device: CUdevice, version: &str) -> Result<DeviceFacts, Faul
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
+    /// What is found by a program that does this.
+    fn found(does: &str) -> Probed {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("worker");
+        std::fs::write(&program, format!("#!/bin/sh\n{does}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        probe(&program, &[("LD_LIBRARY_PATH", "/drivers")], &AtomicBool::new(false))
+    }
+
     #[test]
-    fn the_answer_is_found_among_what_a_driver_prints() {
-        let probed = Probed { why: Some("none".into()), ..Probed::default() };
-        let text = format!("a warning\n{MARK}{}\n", serde_json::to_string(&probed).unwrap());
-        assert_eq!(heard(&text), Some(probed));
-        assert_eq!(heard("a warning\n"), None);
+    fn an_answer_counts_at_once_and_a_child_that_gives_none_is_the_reason() {
+        let why = |probed: Probed| probed.why.unwrap();
+        let answer = r#"{"libcuda":null,"library_path":null,"devices":[],"why":"no device"}"#;
+        // It would not end within the time limit.
+        let probed = found(&format!("echo a warning >&2; echo '{answer}'; exec sleep 60"));
+        assert_eq!((probed.why.as_deref(), probed.library_path.as_deref()), (Some("no device"), Some("/drivers")));
+        assert!(why(found("echo stuck >&2; exit 3")).ends_with("exited with 3: stuck"));
+        assert!(why(found("echo no")).starts_with("the driver's process gave a malformed answer"));
     }
 }

@@ -95,7 +95,7 @@ fn begin(start: &Start, session: &mut Option<Session>, missing: &[String]) -> Re
     driver::load(start.libcuda.as_deref()).map_err(Trouble::Refused)?;
     let handed = RunnerExchange::open(&start.exchange);
     let fresh = Session::new(handed.map_err(|e| Trouble::Refused(format!("the exchange cannot be opened: {e}")))?)?;
-    let free = fresh.free_memory()?;
+    let answer = fresh.describe(missing.to_vec())?;
     *session = Some(fresh);
-    Ok(Answer::Ready { free, missing: missing.to_vec() })
+    Ok(answer)
 }

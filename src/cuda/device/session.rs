@@ -8,6 +8,7 @@ use std::rc::Rc;
 use super::context::{Context, Function, Memory, Module, Stream, copy, set};
 use super::driver;
 use super::exchange::RunnerExchange;
+use super::facts::DeviceFacts;
 use super::fault::{Fault, Meaning};
 use super::launch::{Place, PrepareError, PreparedLaunches, symbol};
 use super::own_kernels::OwnKernels;
@@ -83,6 +84,8 @@ pub(super) struct Session {
     own: OwnKernels,
     stream: Stream,
     handed: RunnerExchange,
+    /// The device, without the driver's version.
+    facts: DeviceFacts,
     context: Rc<Context>,
 }
 
@@ -109,13 +112,14 @@ impl Session {
             own,
             stream,
             handed,
+            facts,
             context,
         })
     }
 
-    /// Bytes of free memory.
-    pub(super) fn free_memory(&self) -> Result<u64, Fault> {
-        self.context.free_memory()
+    /// The answer of a runner that has started, or was asked for its free memory. `missing` says what the system could not confine.
+    pub(super) fn describe(&self, missing: Vec<String>) -> Result<Answer, Fault> {
+        Ok(Answer::Ready { free: self.context.free_memory()?, missing, device: Box::new(self.facts.clone()) })
     }
 
     /// Whether all queued work is complete and none of it has failed.
@@ -190,7 +194,7 @@ impl Session {
                 }
                 return Ok(Answer::Times { ns });
             }
-            Ask::Free => return Ok(Answer::Ready { free: self.free_memory()?, missing: vec![] }),
+            Ask::Free => return Ok(self.describe(vec![])?),
             Ask::Clear => {
                 self.context.synchronize("before buffers were freed")?;
                 self.forget(|_, _| true);

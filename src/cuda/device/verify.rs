@@ -101,13 +101,14 @@ fn observed(
     candidate: &Launchable<'_>,
     new_runner: bool,
 ) -> Result<Response, Response> {
+    // A runner may still be being started meanwhile.
+    inputs::ahead(task, &params.problem, trials.1)?;
     let mut rig = match params.isolated && !new_runner {
         true => Rig::isolated(task, &params.arch, candidate)?,
         false => Rig::new(task, &params.arch, new_runner)?,
     };
     let provenance = rig.provenance(params.protocol);
     rig.possible(params)?;
-    inputs::ahead(task, &params.problem, trials.1)?;
     // Exclusive use: steps that share the device wait for each other's time slices, which takes longer than running in sequence.
     rig.lock(true)?;
     let sets = rig.sets(params, 2)?;

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::facts::DeviceFacts;
 use super::fault::Fault;
 use kforge_harness::confine::Confinement;
 use kforge_types::model::bound::Launch;
@@ -247,6 +248,8 @@ pub(super) enum Answer {
         /// What the system could not confine, when the runner has started.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         missing: Vec<String>,
+        /// The device as the driver describes it to the runner, without the driver's version.
+        device: Box<DeviceFacts>,
     },
     /// The request was executed.
     Done,

@@ -167,7 +167,7 @@ impl Index {
     fn add(&mut self, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(frame) = Frame::append(&mut self.bytes, kind, write) {
             let admitted = self.admit(frame);
-            debug_assert!(admitted.is_some(), "BUG: a record that cannot be read back");
+            assert!(admitted.is_some(), "BUG: a record that cannot be read back");
         }
     }
 

@@ -157,7 +157,8 @@ impl Session {
     ) -> Result<Ready<'p>, Error> {
         let locks = self.locks(opened, asked)?;
         let journal = self.journal(opened, asked)?;
-        let asking = self.shared.is_none().then(|| Asking::begin(&self.environment, self.worker.program()));
+        let asking =
+            self.shared.is_none().then(|| Asking::begin(&self.environment, self.worker.program(), &self.settings));
         let libraries = self.libraries(opened, packages, asked)?;
         let mut gathered = self.gathered(opened, packages, &journal.journal, &libraries)?;
         let cub = gathered.emulate_cub(packages);

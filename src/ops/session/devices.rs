@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use super::known_devices;
 use crate::Error;
 use kforge_cuda::device;
 use kforge_cuda::device::facts::Probed;
@@ -25,12 +26,15 @@ pub fn driver_is_there() -> bool {
 
 /// Queries the devices in a child process that runs the worker program. The child is ended once `interrupted` is set.
 pub fn ask(environment: &Environment, worker: &Path, interrupted: &AtomicBool) -> Probed {
-    let set: Vec<(&str, &str)> =
-        MATTERS.iter().filter_map(|name| Some((*name, environment.even_empty(name)?))).collect();
-    device::probe(worker, &set, interrupted)
+    device::probe(worker, &matters(environment), interrupted)
 }
 
-/// A child process that queries the driver in the background, because a driver takes a tenth of a second to start. It is ended if nothing waits for its answer.
+fn matters(environment: &Environment) -> Vec<(&str, &str)> {
+    MATTERS.iter().filter_map(|name| Some((*name, environment.even_empty(name)?))).collect()
+}
+
+/// The devices of this machine as an earlier build of this home listed them, or else a child process that queries the driver in the background. It is ended if
+/// nothing waits for its answer.
 pub struct Asking {
     environment: Environment,
     nobody_waits: Arc<AtomicBool>,
@@ -39,11 +43,13 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Starts the child process, if there is a driver to query.
-    pub fn begin(environment: &Environment, worker: &Path) -> Self {
-        let (of, worker) = (environment.clone(), worker.to_path_buf());
-        let asks = driver_is_there() && !is_virtual(environment);
-        Self::with(environment, asks.then_some(move |ended: &AtomicBool| ask(&of, &worker, ended)))
+    /// Reads the list, or starts the child process, if there is a driver.
+    pub fn begin(environment: &Environment, worker: &Path, settings: &Settings) -> Self {
+        let (of, worker, folder) = (environment.clone(), worker.to_path_buf(), folder(&settings.home));
+        let list = move |ended: &AtomicBool| {
+            known_devices::known_or(Path::new("/"), &folder, &matters(&of), || ask(&of, &worker, ended))
+        };
+        Self::with(environment, has_driver(environment).then_some(list))
     }
 
     fn with(environment: &Environment, ask: Option<impl FnOnce(&AtomicBool) -> Probed + Send + 'static>) -> Self {
@@ -74,6 +80,11 @@ impl Drop for Asking {
     }
 }
 
+/// The folder of the lists of devices in a home.
+pub(crate) fn folder(home: &Path) -> PathBuf {
+    home.join("devices")
+}
+
 /// The scenario of the virtual device for tests, which a released program does not have.
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 fn scenario(environment: &Environment) -> Option<PathBuf> {
@@ -91,6 +102,11 @@ fn is_virtual(_: &Environment) -> bool {
     false
 }
 
+/// Whether there is a driver to query.
+fn has_driver(environment: &Environment) -> bool {
+    driver_is_there() && !is_virtual(environment)
+}
+
 /// The devices of this machine.
 #[derive(Debug, Clone, Default)]
 pub struct Devices {
@@ -101,13 +117,14 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// The devices that this version of kforge can use. Writes them to a file for workers in the home of the `settings`. Also adds the tools that run a
+    /// The devices that the driver lists now and that this version of kforge can use. Writes them to a file for workers in the home of the `settings`. Also adds the tools that run a
     /// candidate under their control.
     ///
     /// # Errors
     /// The file cannot be written; or, in a build for tests, the scenario cannot be read.
     pub fn find(environment: &Environment, worker: &Path, settings: &Settings) -> Result<Self, Error> {
-        Asking::begin(environment, worker).end(settings)
+        let probed = has_driver(environment).then(|| ask(environment, worker, &AtomicBool::new(false)));
+        Self::of(environment, probed, settings).map_err(Error::Devices)
     }
 
     /// Whether there are no devices, not even virtual ones.
@@ -157,7 +174,7 @@ pub enum DevicesError {
 /// Writes the result of a probe to a file for workers in the home, and returns its path. Two builds that see different devices use different files.
 fn kept(home: &Path, probed: &Probed) -> Result<PathBuf, DevicesError> {
     let text = serde_json::to_vec_pretty(probed)?;
-    let path = home.join("devices").join(format!("{}.json", Digest::of(&text).hex()));
+    let path = folder(home).join(format!("{}.json", Digest::of(&text).hex()));
     write_if_changed(&path, &text).map_err(|source| DevicesError::NotWritten { path: path.clone(), source })?;
     Ok(path)
 }

@@ -17,6 +17,7 @@ pub(crate) mod package_files;
 pub(crate) mod libraries;
 mod missing_inputs;
 pub mod needs;
+pub(crate) mod known_devices;
 pub mod machine;
 mod machine_key;
 pub(crate) mod memory;

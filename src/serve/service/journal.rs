@@ -274,10 +274,10 @@ impl Journal {
         }
         new.catch_up(&self.end())?;
         let Replacement { temp, parent, moved, old, tail, until, length } = new;
+        assert_eq!(until, self.length, "BUG: something was appended beside the replacement");
         temp.as_file().sync_all()?;
         // Nothing but the sync of the folder can fail after the file was replaced.
         let file = Arc::new(temp.persist(&self.path).map_err(|e| e.error)?);
-        debug_assert_eq!(until, self.length);
         (self.file, self.length) = (file.clone(), length);
         if let Err(error) = (self.sync_folder)(&parent) {
             self.broken = true;

@@ -59,7 +59,7 @@ impl Bench<'_> {
         let mut taken = 0;
         let mut stresses = self.stresses();
         while !stopping.enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
-            if stresses > 0 && self.chance(LOOKS) == 0 {
+            if stresses > 0 && self.luck.below(LOOKS) == 0 {
                 stresses -= 1;
                 if let Some(wrong) = self.stressed(cold, (copies, bare))? {
                     return Ok((series, Some(wrong)));
@@ -67,7 +67,7 @@ impl Bench<'_> {
             }
             // The length of a batch is random, so that candidate code cannot predict it.
             let batch =
-                if stopping.most < BATCH { stopping.most } else { BATCH - self.chance(BATCH as u64 / 2) as usize };
+                if stopping.most < BATCH { stopping.most } else { BATCH - self.luck.below(BATCH as u64 / 2) as usize };
             let count = batch.min(stopping.most - taken);
             taken += count;
             match self.batch(cold, (copies, bare), count)? {
@@ -76,7 +76,7 @@ impl Bench<'_> {
             }
             let last = stopping.enough(&series.samples_ns) || taken >= stopping.most;
             // The outputs of few samples are checked once, at the end.
-            if last || (self.params.samples.is_none() && self.chance(LOOKS) == 0) {
+            if last || (self.params.samples.is_none() && self.luck.below(LOOKS) == 0) {
                 // A batch that is shorter than the number of sets does not use all sets.
                 let sets = if cold { self.sets.min(count as u32) } else { 1 };
                 if let Some(wrong) = self.look(sets)? {

@@ -104,12 +104,12 @@ impl StressTrial {
 impl Bench<'_> {
     /// How many batches of a series have inputs of the stress class: one or two.
     pub(super) fn stresses(&mut self) -> u64 {
-        if self.stress.is_some() { 1 + self.chance(2) } else { 0 }
+        if self.stress.is_some() { 1 + self.luck.below(2) } else { 0 }
     }
 
     /// Takes a batch on inputs of the stress class, and keeps what it left. Returns the fault of the outputs, if any. The sets then hold other inputs again.
     pub(super) fn stressed(&mut self, cold: bool, graphs: (u32, f64)) -> Result<Option<String>, Lost> {
-        let count = BATCH - self.chance(BATCH as u64 / 2) as usize;
+        let count = BATCH - self.luck.below(BATCH as u64 / 2) as usize;
         self.is_stressed = true;
         self.swap()?;
         // Samples that limits of the device invalidate say nothing of the class either.
