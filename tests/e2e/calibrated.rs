@@ -28,6 +28,7 @@ fn told(built: &Built, before: &str, after: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "second tier: compiles for the emulator"]
 fn every_candidate_reaches_calibration_and_passes_where_anything_does() {
     let built = with(&[("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]).build(&[]).expect(0);
     let all = ["another seed", "constant 1", "constant mean", "copy of x", "inputs rounded to f16", "zeros"];
@@ -47,6 +48,7 @@ fn only_what_a_tolerance_cannot_tell_is_told() {
 }
 
 #[test]
+#[ignore = "second tier: compiles for the emulator"]
 fn a_candidate_that_is_the_expectation_is_no_candidate() {
     // For an identity, a copy is correct. A copy rounded to f16 and then to f8 would not be.
     let project = with(&[("y = \"2 * x + 1\"", "y = \"x\""), ("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]);
@@ -61,6 +63,7 @@ fn a_candidate_that_is_the_expectation_is_no_candidate() {
 }
 
 #[test]
+#[ignore = "second tier: compiles for the emulator"]
 fn what_rounding_makes_equal_is_no_candidate() {
     // One half is exact in f16, and the same in every trial; y is 2 everywhere.
     let project = with(&[("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]);
@@ -73,6 +76,7 @@ fn what_rounding_makes_equal_is_no_candidate() {
 }
 
 #[test]
+#[ignore = "second tier: compiles for the emulator"]
 fn a_candidate_that_passes_at_some_shapes_only_is_a_note() {
     let loose = "shapes.tiny = { n = 10 }\nshapes.loose = { n = 12, tolerance = { atol = 1e6 } }";
     let built = with(&[("shapes.tiny = { n = 10 }", loose)]).built(&["-v"]);
@@ -83,6 +87,7 @@ fn a_candidate_that_passes_at_some_shapes_only_is_a_note() {
 }
 
 #[test]
+#[ignore = "second tier: compiles for the emulator"]
 fn integers_have_no_precision_to_lose() {
     let integers = one_kernel(&RIGHT.replace("float", "int"));
     integers.write("kernel.toml", &ONE.replace("f32", "i32").replace("tolerance = { atol = 1e-6, rtol = 1e-6 }\n", ""));
@@ -91,6 +96,7 @@ fn integers_have_no_precision_to_lose() {
 }
 
 #[test]
+#[ignore = "second tier: compiles for the emulator"]
 fn an_operator_of_which_nothing_is_computed_is_unknown_and_says_why() {
     let unknown = |project: &Project, words: &[&str], kind: &str| {
         let built = project.built(words);

@@ -38,6 +38,7 @@ fn compared(lab: &Lab) -> String {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn selection_and_attribution_read_the_same_pairs() {
     for seed in 0..6 {
         let lab = lab(&machine(seed, 1004.0, 1000.0));
@@ -245,6 +246,7 @@ fn a_harmful_method_stays_with_a_warning_where_the_kernel_without_it_is_no_varia
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_contender_that_a_search_did_not_visit_is_verified_and_timed_before_it_takes_part() {
     let times = [(4, 1000.0), (2, 1400.0), (1, 900.0)];
     let mut challenged = 0;

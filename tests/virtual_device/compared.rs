@@ -177,6 +177,7 @@ fn two_revisions_are_compared_wherever_the_working_tree_stands() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_bundle_is_a_base_in_pairs_where_its_binary_is_and_by_its_times_where_not() {
     for (ns, apart) in [(1100.0, "slower"), (1030.0, "undecided")] {
         let lab = lab(ns);
@@ -358,6 +359,7 @@ fn a_machine_that_cannot_compile_for_cpu_has_found_nothing_against_who_is_compar
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn who_cannot_be_built_for_cpu_counts_before_who_is_wrong() {
     let lab = with_cpu(1030.0, SOURCE);
     let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();

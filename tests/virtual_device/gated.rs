@@ -63,6 +63,7 @@ fn a_wrong_kernel_is_worse_than_a_slow_one() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn documents_name_files_and_lines_and_count_verdicts_as_the_screen_does() {
     // Each thread reads what another one writes, without a barrier between.
     let races = "{ __shared__ float s[64]; int i = blockIdx.x * blockDim.x + threadIdx.x; s[threadIdx.x] = i;\n\

@@ -57,6 +57,7 @@ fn pairs_decide_where_clocks_drift_between_benches() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn noise_flips_no_champion_over_rebuilds() {
     let machine = Machine { noise: 0.02, drift: 0.01, ..Machine::with(&[(1, 1002.0), (2, 1000.0), (4, 1003.0)]) };
     let lab = Lab::new(&machine);

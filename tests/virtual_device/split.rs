@@ -160,6 +160,7 @@ fn what_noise_leaves_undecided_splits_nothing_and_is_told() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_split_is_found_again_whatever_came_before() {
     let lab = lab(&[(1, 1000.0, 1000.0), (2, 1010.0, 1010.0), (4, 2000.0, 2000.0)]);
     assert_eq!(champions(&lab.built(&[])), are(&[("all", "V=1")]));

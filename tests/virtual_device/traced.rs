@@ -146,6 +146,7 @@ fn of<'t>(traces: &'t [Value], solution: &str) -> &'t Value {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn outputs_of_another_shape_or_type_have_their_own_status() {
     let shaped = ("finds = \"wrong-shape\"", "raises = \"returned the shape [10, 1]\"\nfinds = \"wrong-shape\"");
     let Some((lab, traces)) = in_torch(shaped.0, shaped.1) else { return };
