@@ -20,7 +20,7 @@ use super::exchange::Exchange;
 use super::facts::{DeviceFacts, Probed};
 use super::fault::{Fault, Meaning};
 use super::wire::{Answer, Ask, Start};
-use super::{KNOWN, TOOL};
+use super::{TOOL, known_list};
 use kforge_engine::lock::{Lock, Mode, Wait};
 use kforge_foundation::base::Digest;
 use kforge_foundation::process::{Command, End, Limits, Talker};
@@ -230,10 +230,10 @@ fn started(task: &Task) {
     }
 }
 
-/// Removes the list of devices that builds of this home share, so that the next build asks the driver.
+/// Removes the list of devices that the builds of this user share, so that the next one asks the driver.
 fn forget_known(task: &Task) {
     if let Some(folder) = task.tool(TOOL).ok().and_then(Path::parent) {
-        let _ = std::fs::remove_file(folder.join(KNOWN));
+        let _ = std::fs::remove_file(known_list(folder));
     }
 }
 

@@ -59,6 +59,8 @@ mod timing;
 mod verify;
 mod wire;
 
+use std::path::{Path, PathBuf};
+
 pub use baseline::baseline;
 pub use bench::bench;
 pub use calls::{CallClock, GiverUp, Timed, call_clock_main};
@@ -78,8 +80,11 @@ pub use verify::verify;
 /// The name in a task's tools of the list of devices: a file that holds a [`facts::Probed`].
 pub const TOOL: &str = "devices";
 
-/// The name of the list, beside that file, which the builds of a home share. A runner that does not start, or finds another device, removes it.
-pub const KNOWN: &str = "known.json";
+/// The list that the builds of a user share, in a folder of that user beside that file. A runner that does not start, or finds another device, removes it.
+pub fn known_list(folder: &Path) -> PathBuf {
+    let user = rustix::process::geteuid().as_raw();
+    folder.join(format!("of-user-{user}")).join("known.json")
+}
 
 /// How long verifier and runner poll for each other's messages before they sleep. Most round trips take a few tenths of a millisecond, and sleeping would add
 /// two wake-ups to each.

@@ -8,14 +8,14 @@
 //! A list names the library that a runner loads. Therefore only a file that nobody else may write is read.
 
 use std::collections::BTreeMap;
-use std::fs::{Metadata, read_to_string};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{DirBuilder, Metadata, read_to_string};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use kforge_cuda::device::KNOWN;
 use kforge_cuda::device::facts::Probed;
+use kforge_cuda::device::known_list;
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
 
@@ -102,8 +102,8 @@ pub(super) fn known_or(root: &Path, folder: &Path, variables: &[(&str, &str)], a
 
 /// The list in this folder, if the system states what it stated then, and the driver's library is the same file.
 fn read(folder: &Path, stated: &Stated) -> Option<Probed> {
-    let file = folder.join(KNOWN);
-    if !is_own(&folder.metadata().ok()?) || !is_own(&file.symlink_metadata().ok()?) {
+    let file = known_list(folder);
+    if !is_own(&file.parent()?.symlink_metadata().ok()?) || !is_own(&file.symlink_metadata().ok()?) {
         return None;
     }
     let known: Known = serde_json::from_slice(&std::fs::read(file).ok()?).ok()?;
@@ -125,13 +125,16 @@ fn keep(folder: &Path, stated: Stated, probed: &Probed) {
     if let Some(library) = library(probed).filter(|_| is_whole)
         && let Ok(text) = serde_json::to_vec_pretty(&Known { stated, library, probed: probed.clone() })
     {
-        let _ = write_if_changed(&folder.join(KNOWN), &text);
+        let file = known_list(folder);
+        // A home may be shared with others, who may write in its folders.
+        let _ = file.parent().map(|own| DirBuilder::new().recursive(true).mode(0o700).create(own));
+        let _ = write_if_changed(&file, &text);
     }
 }
 
 /// Forgets the list, so that the next build asks the driver.
 pub(crate) fn forget(folder: &Path) {
-    let _ = std::fs::remove_file(folder.join(KNOWN));
+    let _ = std::fs::remove_file(known_list(folder));
 }
 
 fn library(probed: &Probed) -> Option<Library> {
@@ -279,12 +282,16 @@ mod tests {
 
     #[test]
     fn a_list_that_others_may_write_is_not_read() {
-        for (path, mode) in [("", 0o777), (KNOWN, 0o666)] {
-            let lab = Lab::new();
-            assert_eq!(lab.again(), 1);
-            let path = lab.home.path().join(path);
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(lab.again(), 2);
-        }
+        let lab = Lab::new();
+        let permit = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        permit(lab.home.path(), 0o777);
+        assert_eq!((lab.again(), lab.again()), (1, 1), "a shared home has a folder for each user");
+        let file = known_list(lab.home.path());
+        permit(&file, 0o666);
+        assert_eq!(lab.again(), 2);
+        let lab = Lab::new();
+        assert_eq!(lab.again(), 1);
+        permit(known_list(lab.home.path()).parent().unwrap(), 0o777);
+        assert_eq!(lab.again(), 2);
     }
 }
