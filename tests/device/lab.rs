@@ -212,6 +212,11 @@ impl Lab {
         self.pool.run(&request, &AtomicBool::new(false)).unwrap()
     }
 
+    /// The list that builds of this user would share.
+    pub(crate) fn known_list(&self) -> PathBuf {
+        kforge::cuda::device::known_list(self.dir.path())
+    }
+
     /// A request without folders.
     fn request(&self, spec: Spec) -> Request {
         Request {

@@ -136,6 +136,8 @@ fn started_before() {
     assert!(matches!(lab.warm_up(), Response::Done { .. }));
     // What a step leaves behind is killed, but not the runner that is being started.
     assert_eq!(lab.verify("honest").observed().findings, []);
+    // A runner that is warm already stays.
+    assert!(matches!(lab.warm_up(), Response::Done { .. }));
     assert_eq!(lab.verify("honest").observed().findings, []);
     assert_eq!(lab.starts(), 1);
 }
@@ -151,14 +153,20 @@ fn starts_never() {
 }
 
 fn changed() {
-    for change in
-        [|device: &mut DeviceFacts| device.memory /= 2, |device: &mut DeviceFacts| device.uuid = "GPU-1".into()]
-    {
-        let lab = Lab::listed(change);
+    let halved = Lab::listed(|device| device.memory /= 2);
+    let other = Lab::listed(|device| device.uuid = "GPU-1".into());
+    for (lab, said) in [(&halved, "changed since"), (&other, "is no longer on this machine")] {
         let response = lab.verify("honest").response;
-        let is_said = |why: &str| why.contains("changed since") || why.contains("is no longer on this machine");
-        assert!(matches!(&response, Response::Unavailable { why } if is_said(why)), "{response:?}");
+        assert!(matches!(&response, Response::Unavailable { why } if why.contains(said)), "{response:?}");
         assert_eq!(lab.asked(), Vec::<String>::new());
+    }
+    // The next build asks the driver again.
+    for (lab, keeps) in [(&halved, false), (&Lab::new(), true)] {
+        let known = lab.known_list();
+        fs::create_dir_all(known.parent().unwrap()).unwrap();
+        fs::write(&known, "{}").unwrap();
+        lab.verify("honest");
+        assert_eq!(known.exists(), keeps);
     }
 }
 
