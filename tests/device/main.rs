@@ -17,7 +17,6 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use kforge::cuda::device::facts::DeviceFacts;
 use kforge::emulator;
 use kforge::harness::hangs::HangMark;
 use kforge::harness::message::{Places, Response};
