@@ -145,11 +145,13 @@ fn say(context: &Context, command: &ImportCommand, args: &ImportWrittenArgs, don
     if !args.stdout {
         let there = done.folder.strip_prefix(cwd).unwrap_or(&done.folder);
         let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
+        // Where all kernels are comments, there is nothing to build before.
+        let verify = if manifest.known == 0 { "then verify" } else { "verify" };
         console.err(&match command {
             ImportCommand::Triton(_) => format!(
-                "help: verify them with `{change}kforge build --target cpu`, which needs numpy; compile them for GPUs with `kforge check`\n"
+                "help: {verify} them with `{change}kforge build --target cpu`, which needs numpy; compile them for GPUs with `kforge check`\n"
             ),
-            _ => format!("help: verify them with `{change}kforge build --target cpu`\n"),
+            _ => format!("help: {verify} them with `{change}kforge build --target cpu`\n"),
         });
     }
 }

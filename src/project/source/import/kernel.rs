@@ -8,6 +8,7 @@ use super::super::macros::spelled;
 use super::super::part::{Part, What};
 use super::super::tokens::{Token, tokens};
 use super::super::{Place, Sources};
+use super::arithmetic::ceil_div;
 use super::constants::{Constant, constants};
 use super::expression::{Expression, Scope, expression, shown, split};
 use super::host::{Launched, aliases};
@@ -366,6 +367,11 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
     kernel.grid = extents(read(0), &by_argument, &of_kernel).unmarked();
     kernel.block = extents(read(1), &by_argument, &of_kernel).unmarked();
     kernel.shared = shared(&by_argument, &of_kernel).map(Extents::unmarked);
+    let numbers = given.iter().filter_map(|(name, argument)| match argument.resolved(&scope) {
+        Expression::Int(value) => Some((name.clone(), value)),
+        _ => None,
+    });
+    by_dims(kernel, &numbers.collect::<Vec<_>>());
     if kernel.grid.unknown.is_none() && kernel.block.unknown.is_none() {
         return;
     }
@@ -423,6 +429,43 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
     }
     kernel.shared = shared(&alone, &any);
     (kernel.dims, kernel.integers, kernel.grid, kernel.block) = (dims, arguments, grid, block);
+}
+
+/// Puts dims in place of the numbers of a grid that fits one size only, as far as `arguments` show them: the numbers that the launch passes for dims.
+fn by_dims(kernel: &mut Kernel, arguments: &[(String, i64)]) {
+    // A kernel that reads its grid goes on behind it, at any size.
+    let loops = kernel.body.iter().any(|t| t.is("gridDim"));
+    let all = &kernel.grid.known;
+    let is_number = all.iter().all(|e| matches!(e, Expression::Int(_)));
+    if loops || kernel.dims.is_empty() || kernel.grid.unknown.is_some() || !is_number {
+        return;
+    }
+    let mut why = vec![];
+    let mut of = |(axis, e): (usize, &Expression)| {
+        let &Expression::Int(blocks) = e else { return e.clone() };
+        if blocks <= 1 {
+            return e.clone();
+        }
+        let threads = match kernel.block.known.get(axis) {
+            Some(Expression::Int(threads)) => (*threads).max(1),
+            _ => 1,
+        };
+        let over = |by: i64| {
+            let mut fitting =
+                arguments.iter().filter(|(_, size)| size.checked_add(by - 1).map(|all| all / by) == Some(blocks));
+            let name = |(name, _): &(String, i64)| ceil_div(Expression::Name(name.clone()), Expression::Int(by));
+            fitting.next().map(name).filter(|_| fitting.next().is_none())
+        };
+        let found = over(1).or_else(|| over(threads));
+        why.push(match &found {
+            Some(found) => format!("that the launch means `{}` by {blocks}", found.text()),
+            None => format!("that {blocks} blocks serve every size"),
+        });
+        found.unwrap_or_else(|| e.clone())
+    };
+    let known = all.iter().enumerate().map(&mut of).collect();
+    kernel.grid.known = known;
+    kernel.grid.assumed = kernel.grid.assumed.take().or((!why.is_empty()).then(|| why.join(", ")));
 }
 
 /// How an extent that cannot be stated is shown.

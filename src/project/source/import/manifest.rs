@@ -28,7 +28,9 @@ pub(super) struct Written {
 
 /// How the manifest of kernels in one language differs from that of another.
 pub(super) struct Writer<'a> {
-    /// The comment at its top.
+    /// The command that writes it.
+    pub(super) command: &'a str,
+    /// How the comment at its top ends: what verifies the kernels.
     pub(super) head: &'a str,
     /// Its targets.
     pub(super) targets: &'a str,
@@ -38,14 +40,13 @@ pub(super) struct Writer<'a> {
 
 /// Writes the manifest of a package with kernels in CUDA C++.
 pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) -> Written {
-    let head = "# Written by `kforge import cuda`. Confirm or complete each line that ends in `# check: ...`, then run `kforge build --target cpu`,\n\
-                # which verifies everything here without a GPU.\n";
+    let (command, head) = ("kforge import cuda", "# which verifies everything here without a GPU.\n");
     let targets = "[targets.cpu] # emulated: runs anywhere, verifies, does not time\n\
                    [targets.sm_90a]\narch = \"sm_90a\" # the architecture of your GPU; `kforge doctor` shows it\n";
     let table = |out: &mut String, name: &str, operator: &Operator, index: usize, guess: &Guess| {
         write_kernel(out, name, operator, &kernels[index], guess);
     };
-    written(package, kernels, skipped, &Writer { head, targets, table: &table })
+    written(package, kernels, skipped, &Writer { command, head, targets, table: &table })
 }
 
 /// Writes the manifest of a package.
@@ -53,8 +54,7 @@ pub(super) fn written(package: &str, kernels: &[Kernel], skipped: &[String], wri
     let guesses: Vec<Guess> = kernels.iter().map(guess).collect();
     let operators = operators(kernels, &guesses);
     let names = names(kernels);
-    let mut out =
-        format!("{}[package]\nname = {}\nversion = \"0.1.0\"\n\n{}", writer.head, text(package), writer.targets);
+    let mut out = format!("[package]\nname = {}\nversion = \"0.1.0\"\n\n{}", text(package), writer.targets);
     for file in skipped {
         let _ = write!(out, "\n# Not imported: {}\n", one_line(file));
     }
@@ -118,11 +118,13 @@ pub(super) fn written(package: &str, kernels: &[Kernel], skipped: &[String], wri
             });
         }
     }
-    if !comments.is_empty() {
-        out.push_str(UNKNOWN);
-    }
-    out.push_str(&ready);
-    out.push_str(&comments);
+    let (first, rest) = match (ready.is_empty(), comments.is_empty()) {
+        // A build of nothing would be refused.
+        (true, false) => (ALL_UNKNOWN, ""),
+        (_, true) => (ALL_READY, ""),
+        (false, false) => (ALL_READY, UNKNOWN),
+    };
+    let out = format!("# Written by `{}`. {first}{}{out}{rest}{ready}{comments}", writer.command, writer.head);
     let kernels = imported.into_iter().flatten().collect();
     Written { text: out, kernels, operators: (known, operators.len()), checks }
 }
@@ -137,6 +139,15 @@ pub(super) fn refused(text: &str) -> Option<String> {
 
 /// How an operator states that its reference is missing.
 const NO_REFERENCE: &str = "reference = \"\"";
+
+/// What the head of a manifest says, before what verifies its kernels.
+const ALL_READY: &str =
+    "Confirm or complete each line that ends in `# check: ...`, then run `kforge build --target cpu`,\n";
+
+/// The same where every kernel is a comment.
+const ALL_UNKNOWN: &str = "What the kernels compute could not be guessed, so they are comments, and there is nothing to build yet. For each of them: state
+# the reference, complete the lines that end in `# check: ...`, and remove the `# ` in front of its lines. Then run `kforge build --target cpu`,
+";
 
 /// What a manifest says before kernels whose operator is unknown.
 const UNKNOWN: &str = "

@@ -114,6 +114,53 @@ fn what_a_launch_does_not_say_is_asked_for() {
 }
 
 #[test]
+fn a_grid_in_numbers_is_stated_by_the_dims_that_the_launch_passes_or_is_to_be_checked() {
+    let rows = "__global__ void softmax(const float *x, float *y, int rows, int cols) { int r = blockIdx.x; if (r < rows) y[r * cols + threadIdx.x] = x[r * cols + threadIdx.x]; }\n";
+    let of_rows =
+        |launch: &str| of(&[("s.cu", &format!("{rows}void run(float *x, float *y, int cols) {{ {launch} }}"))]);
+    says(
+        &of_rows("softmax<<<1024, 256>>>(x, y, 1024, cols);"),
+        &["grid = [\"rows\"] # check: a guess: that the launch means `rows` by 1024"],
+    );
+    let elements = "void run(float *a, float *b) { const int N = 1 << 20; scale<<<4096, 256>>>(a, b, 2, N); }";
+    says(
+        &of(&[("s.cu", &format!("{SCALE}{elements}"))]),
+        &["grid = [\"ceil_div(n, 256)\"] # check: a guess: that the launch means `ceil_div(n, 256)` by 4096"],
+    );
+    // Two dims have the number, or none has.
+    let asked = "grid = [1024] # check: a guess: that 1024 blocks serve every size";
+    says(&of_rows("softmax<<<1024, 256>>>(x, y, 1024, 1024);"), &[asked]);
+    says(&of_rows("softmax<<<1024, 256>>>(x, y, 512, cols);"), &[asked]);
+    // A kernel that goes on behind its grid serves every size, and a kernel of one block says so.
+    let looping = "__global__ void relu(const float *x, float *y, int n) { for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) y[i] = x[i]; }\n";
+    let found = of(&[("s.cu", &format!("{looping}void run(float *x, int n) {{ relu<<<1024, 256>>>(x, x, 1024); }}"))]);
+    assert!(found.text.contains("\ngrid = [1024]\n"), "{}", found.text);
+    let found = of_rows("softmax<<<1, 256>>>(x, y, 512, cols);");
+    assert!(found.text.contains("\ngrid = [1]\n"), "{}", found.text);
+}
+
+#[test]
+fn a_manifest_without_a_kernel_to_build_says_what_to_state_before_the_build() {
+    let unknown = "__global__ void mystery(const float *x, float *y, int n) { int i = threadIdx.x; if (i < n) y[i] = 3 * x[i]; }\n";
+    let found = of(&[("s.cu", unknown)]);
+    let head = found.text.split("[package]").next().unwrap();
+    assert!(
+        head.starts_with("# Written by `kforge import cuda`. What the kernels compute could not be guessed"),
+        "{head}"
+    );
+    let [state, build] =
+        ["state\n# the reference", "Then run `kforge build --target cpu`"].map(|text| head.find(text).unwrap());
+    assert!(state < build && !found.text.contains("kforge builds the other kernels"), "{}", found.text);
+    let found = of(&[("s.cu", &format!("{unknown}{SCALE}"))]);
+    assert!(found.text.contains("kforge builds the other kernels"), "{}", found.text);
+    assert!(
+        found.text.starts_with("# Written by `kforge import cuda`. Confirm or complete each line"),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
 fn constants_may_be_computed_by_every_integer_operator() {
     let kernel = "__global__ void relu(const float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] > 0 ? x[i] : 0; }\n";
     for (constants, block) in [

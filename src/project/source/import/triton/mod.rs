@@ -36,14 +36,14 @@ pub fn import_triton(package: &str, files: &BTreeMap<String, PythonFile>) -> Imp
     let kernels: Vec<Kernel> = found.iter().map(|found| found.kernel.clone()).collect();
     let skipped: Vec<String> =
         unread.iter().map(|file: &UnreadFile| format!("`{}`: {}", file.file, file.why)).collect();
-    let head = "# Written by `kforge import triton`. Confirm or complete each line that ends in `# check: ...`, then run `kforge build --target cpu`,\n\
-                # which verifies small shapes without a GPU, and `kforge check`, which compiles everything here for the other targets.\n";
+    let command = "kforge import triton";
+    let head = "# which verifies small shapes without a GPU, and `kforge check`, which compiles everything here for the other targets.\n";
     let targets = "[targets.cpu] # Triton's interpreter: runs anywhere with numpy, verifies small shapes, does not time\n\
                    [targets.sm_90a]\narch = \"sm_90a\" # the architecture of your GPU, with `a` from sm_90 on; `kforge doctor` shows it\n";
     let table = |out: &mut String, name: &str, operator: &Operator, index: usize, guess: &Guess| {
         table::write(out, name, operator, &found[index], guess);
     };
-    let writer = Writer { head, targets, table: &table };
+    let writer = Writer { command, head, targets, table: &table };
     let written = written(package, &kernels, &skipped, &writer);
     let (known, operators) = written.operators;
     ImportedManifest {
