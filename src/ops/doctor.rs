@@ -27,6 +27,8 @@ pub enum Presence {
     Found(String),
     /// It is missing: the reason, for people.
     Missing(String),
+    /// It is absent, and nothing here needs it: the reason, for people.
+    NotNeeded(String),
 }
 
 impl Presence {
@@ -125,7 +127,7 @@ pub fn diagnose(session: &Session) -> Diagnosis {
         let asked = workspace.is_some() || !probe.of_cuda;
         let mut line = Finding::from(probe);
         if line.found.is_missing() && !asked {
-            line.found = Presence::Missing("no workspace here needs one".into());
+            line.found = Presence::NotNeeded("no workspace is open here".into());
         }
         say(line);
     }

@@ -52,6 +52,7 @@ fn text(finding: &Finding) -> String {
     };
     match found {
         Presence::Found(found) => format!("{GOOD}     found{GOOD:#} {what}: {found}\n{}", dim(gives)),
+        Presence::NotNeeded(why) => format!("{DIM}not needed{DIM:#} {what}: {why}\n{}", dim(gives)),
         Presence::Missing(why) => {
             let mend = if mend.is_empty() { String::new() } else { format!("to fix it: {mend}") };
             format!("{OPEN}   missing{OPEN:#} {what}: {why}\n{}{}", dim(cost), dim(&mend))
@@ -117,5 +118,7 @@ mod tests {
         assert_eq!(line(Presence::Found("1.0".into())), "     found tool: 1.0\n           it works\n");
         let missing = "   missing tool: not on PATH\n           it does not\n           to fix it: install it\n";
         assert_eq!(line(Presence::Missing("not on PATH".into())), missing);
+        let not_needed = "not needed tool: nothing here uses it\n           it works\n";
+        assert_eq!(line(Presence::NotNeeded("nothing here uses it".into())), not_needed);
     }
 }
