@@ -1,7 +1,7 @@
 //! Attribution: whether machine code shows a method, and the time without it minus the time with it (docs/design.md, section 9.5).
 
 use super::orders::{Comparison, Orders};
-use super::paired::{figures, said};
+use super::paired::{figures, percent, said};
 use super::stats::{Paired, answer};
 use kforge_types::record::Verdict;
 use kforge_types::record::params::{AttributeParams, Attribution, Fate, Matched, Shown};
@@ -98,14 +98,16 @@ fn effect(seen: &Comparison, policy: &AttributeParams) -> (Fate, String) {
     let (median, low, high) = share(seen.interval);
     let fate = fate_of(seen.interval, policy);
     let answer = answer(seen.interval, policy.margin);
-    // Slower without it, but not by enough to count.
-    let within = match (fate, answer) {
-        (Fate::Ineffective, Paired::Slower) => {
-            format!(", not certainly by more than {:.1} %", policy.threshold * 100.0)
-        }
-        _ => String::new(),
+    let because = match (fate, answer) {
+        // Slower without it, but not by enough to count.
+        (Fate::Ineffective, Paired::Slower) => format!(
+            "{}; a method is effective if the whole interval is above {}",
+            figures(median, Some((low, high))),
+            percent(policy.threshold)
+        ),
+        _ => said(answer, median, (low, high)),
     };
-    (fate, format!("{WITHOUT}{}{within}", said(answer, median, (low, high))))
+    (fate, format!("{WITHOUT}{because}"))
 }
 
 /// The verdict over all shapes: wrong at one shape means wrong, and otherwise unknown at one shape means unknown.
@@ -187,8 +189,12 @@ mod tests {
         // Slower than with it, but not by enough to count, and not decided.
         let some = told(0.012, 0.018, Verdict::Pass, Shown::Shown);
         assert_eq!(some.fate, Fate::Ineffective);
-        assert!(some.because.starts_with("without it slower, +1.5 % [+1."), "{}", some.because);
-        assert!(some.because.ends_with("], not certainly by more than 2.0 %"), "{}", some.because);
+        assert!(some.because.starts_with("without it +1.5 % [+1."), "{}", some.because);
+        assert!(
+            some.because.ends_with("]; a method is effective if the whole interval is above 2 %"),
+            "{}",
+            some.because
+        );
         let open = told(-0.01, 0.04, Verdict::Pass, Shown::Shown);
         assert!(open.because.starts_with("without it undecided, +1.5 % [+0."), "{}", open.because);
         assert_eq!(told(0.08, 0.12, Verdict::Pass, Shown::Shown).because.split(' ').nth(2), Some("slower,"));
