@@ -9,8 +9,12 @@ mod cub;
 mod fatbins;
 #[path = "toolchain_network/host_code.rs"]
 mod host_code;
+#[path = "toolchain_network/methods.rs"]
+mod methods;
 #[path = "toolchain_network/own_kernels.rs"]
 mod own_kernels;
+#[path = "toolchain_network/templates.rs"]
+mod templates;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -245,6 +245,7 @@ fn a_fault_has_the_same_name_at_every_call() {
 
 /// Where params choose the grid, plans are kept by their values, and -0.0 is 0.0 there.
 #[test]
+#[ignore = "second tier: compiles programs"]
 fn values_that_are_equal_as_keys_keep_their_bits() {
     let (lab, sample) = (Lab::new(), exotic());
     write(lab.folder.path(), &files(&sample.plan, Language::Python).unwrap());
@@ -268,6 +269,7 @@ fn values_that_are_equal_as_keys_keep_their_bits() {
 }
 
 #[test]
+#[ignore = "second tier: compiles programs"]
 fn autograd_learns_what_is_written_and_nothing_that_needs_a_derivative_is() {
     let lab = Lab::new();
     quickstart(&lab);

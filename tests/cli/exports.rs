@@ -116,6 +116,7 @@ fn what_is_wrong_is_shown_at_its_line_in_the_repository() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn wrong_values_are_shown_at_the_table_of_their_kernel() {
     let place = Place::empty().file("kernels/kernel.toml", MANIFEST).file("kernels/twice.cu", SOURCE);
     place.shell("git init -q .");
@@ -131,6 +132,7 @@ fn wrong_values_are_shown_at_the_table_of_their_kernel() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn verdicts_are_tests_and_times_that_nobody_measured_are_nowhere() {
     let place = built();
     let xml = exported(&place, "junit");

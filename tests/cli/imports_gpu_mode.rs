@@ -1,4 +1,4 @@
-//! `kforge import gpu-mode` without PyTorch: what `task.yml` and sources alone show. `tests/problem_sets.rs` imports tasks with the real one.
+//! `kforge import gpu-mode` without PyTorch: what `task.yml` and sources alone show. `tests/python/problem_sets.rs` imports tasks with the real one.
 
 use crate::place::Place;
 

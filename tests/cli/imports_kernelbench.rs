@@ -1,4 +1,4 @@
-//! `kforge import kernelbench` without PyTorch: what sources alone show. `tests/problem_sets.rs` imports tasks with the real one.
+//! `kforge import kernelbench` without PyTorch: what sources alone show. `tests/python/problem_sets.rs` imports tasks with the real one.
 
 use crate::place::Place;
 

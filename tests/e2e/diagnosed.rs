@@ -82,6 +82,7 @@ fn diagnoses(project: &Project, kernel: &str, shape: &str) -> Vec<(String, Strin
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_plain_pattern_of_wrong_values_is_told_in_the_failure_the_report_and_the_formats_of_other_tools() {
     let (project, built) = built(&["transposed", "swapped", "scattered"]);
     let transposed = "it is the transpose of the expected output: laid out as [24, 12], not [12, 24]";

@@ -81,6 +81,7 @@ args = [\"x\", \"y\", \"n\"]
 ";
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn an_overload_without_template_arguments_is_named_by_its_parameters() {
     let project = Project::new().file("kernel.toml", OVERLOADED).file("doubled.cu", OVERLOADS);
     passes(&project, &["doubled"]);
@@ -260,6 +261,7 @@ fn an_overload_that_may_be_chosen_without_a_missing_header_is_not_left_out() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_source_that_fixes_the_meaning_of_a_tunable_is_an_error() {
     let with_call = |head: &str, parameters: &str, call: &str| {
         let source = format!(

@@ -99,6 +99,7 @@ fn a_long_sum_in_one_f32_gets_a_tolerance_that_sums_over_trees_meet() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn one_integer_that_is_always_zero_can_be_declared_undecidable() {
     let operator = "dims = [\"n\"]\ninputs.x = { dtype = \"i32\", shape = [\"n\"], init = { range = [0, 7] } }\n\
         outputs.found = { dtype = \"i32\", shape = [\"n\"] }\nreference = { builtin = \"elementwise\", found = \"x > 100\" }\nshapes.s = { n = 1 }";
@@ -126,6 +127,7 @@ fn loose() -> Project {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_loose_tolerance_for_tf32_is_kept_by_a_declaration_or_tightened() {
     let project = loose();
     let lines = proposed(&undecided(&project, &["c"]));
@@ -166,6 +168,7 @@ fn an_operator_that_must_decide_is_an_error_otherwise() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn what_is_wrong_fails_under_an_indecisive_operator_too() {
     let project = loose();
     project.edit("k.cu", "c[i * n + j] = sum", "c[i * n + j] = 3 * sum + 9");
@@ -249,6 +252,7 @@ fn results_that_are_one_value_at_every_shape_make_the_operator_indecisive() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn zeros_at_one_shape_only_make_that_shape_indecisive() {
     let operator = "dims = [\"n\"]\nparams.low = { dtype = \"f32\" }\ninputs.x = { dtype = \"f32\", shape = [\"n\"], init = { range = [-2, -1] } }\n\
         outputs.y = { dtype = \"f32\", shape = [\"n\"] }\nreference = { builtin = \"elementwise\", y = \"max(x, low)\" }\ntolerance = { ulp = 1 }\n\

@@ -63,6 +63,7 @@ fn a_sub_tool_that_comes_before_another_compiles_everything_again() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_header_of_another_library_of_the_system_is_refused_and_what_to_do_is_said() {
     let (project, system) = with_system();
     fs::write(system.join("other_library.h"), "#define MORE 1\n").unwrap();
@@ -76,6 +77,7 @@ fn a_header_of_another_library_of_the_system_is_refused_and_what_to_do_is_said()
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_header_of_the_system_that_a_source_asks_about_is_refused_and_one_of_the_compiler_is_not() {
     let (project, system) = with_system();
     let asks = |name: &str| format!("#if __has_include(<{name}>)\n#define MORE 1\n#else\n#define MORE 2\n#endif\n");

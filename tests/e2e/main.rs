@@ -8,6 +8,7 @@ mod again;
 mod asked;
 mod attacked;
 mod calibrated;
+mod certificate;
 mod changed;
 mod compared;
 mod cub;
@@ -26,10 +27,13 @@ mod machine;
 mod memory;
 mod preprocessed;
 mod processes;
+#[path = "../installed/program.rs"]
+mod program;
 mod project;
 #[path = "../installed/python.rs"]
 mod python;
 mod random;
+mod real_kernels;
 mod released;
 #[path = "../installed/compiler_survey.rs"]
 mod compiler_survey;

@@ -221,6 +221,7 @@ fn what_is_told_does_not_depend_on_which_held_back_shapes_a_variant_serves() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn where_every_answer_is_wrong_the_build_says_so() {
     let manifest = MANIFEST.replace("repairs = 2", "repairs = 0");
     let project = project(&manifest, &[answer("y[i] = 0.0f;")]);
@@ -242,6 +243,7 @@ fn exported_attempts_name_the_line_of_a_finding() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn correct_attempts_are_exported_as_conversations_and_what_was_not_timed_is_in_no_band() {
     let project = project(&MANIFEST.replace("repairs = 2", "repairs = 0"), &[answer("y[i] = 2.0f * x[i] + 1.0f;")]);
     let export = |words: &[&str]| {

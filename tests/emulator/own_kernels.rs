@@ -67,6 +67,7 @@ fn numbers(count: usize, step: usize) -> Vec<f64> {
 }
 
 #[test]
+#[ignore = "second tier: many sources"]
 fn a_product_made_on_a_device_has_every_bit_of_one_made_here() {
     let built = build(include_str!("../../src/cuda/device/products/kernel.cu"), &["kforge_product"], true);
     // The flags state whether each matrix is transposed. The extents are below, at and beyond a tile and a block of terms.

@@ -1,5 +1,5 @@
 // Every instruction of inline PTX that is emulated, on operands that are made here: edges of its type (zeros, subnormal numbers, infinities, NaN, extremes) among
-// random ones. Runs on a GPU (`tests/gpu/run KFORGE --only ptx`) and on the emulator (`tests/emulator_runtime.rs`); `instructions.txt` holds what a GPU gave.
+// random ones. Runs on a GPU (`tests/gpu/run KFORGE --only ptx`) and on the emulator (`tests/emulator`); `instructions.txt` holds what a GPU gave.
 //
 // A kernel runs in blocks of 32 threads, and each thread gives one word of 64 bits. The macro in front of a kernel says how its words are compared: INT, F32, F64,
 // F16, BF16, TILE, ATOMF and MMA to the bit; NEAR_* within a power of two, of the value or absolute; MMA_F* within what their place in `values.rs` says.

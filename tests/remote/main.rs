@@ -24,6 +24,7 @@ mod plain;
 mod project;
 mod proxy;
 mod proxy_tests;
+mod registry;
 mod server;
 mod server_tests;
 #[path = "../installed/compiler_survey.rs"]

@@ -1,4 +1,4 @@
-//! Baselines on the processor, by the PyTorch that `cargo test --test torch -- --ignored` installs: what they are called with, what they give, and what they
+//! Baselines on the processor, by the PyTorch that `cargo test --test python torch -- --ignored` installs: what they are called with, what they give, and what
 //! must not do. Their samples on a GPU are tested by `tests/gpu`.
 
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Lab {
         let all = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home/toolchains");
         let folders = fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
         let Some(torch) = folders.into_iter().find(|folder| folder.join("torch/__init__.py").exists()) else {
-            skipped("PyTorch is not installed; `cargo test --test torch -- --ignored` installs it");
+            skipped("PyTorch is not installed; `cargo test --test python torch -- --ignored` installs it");
             return None;
         };
         let lab = Lab { dir: tempfile::tempdir().unwrap(), torch, python };

@@ -85,6 +85,7 @@ fn a_method_of_the_registry_is_known_by_the_registry_s_signature() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_method_that_machine_code_does_not_show_is_inconclusive_and_says_why() {
     let lab = lab(&machine(1300.0)).manifest("sass.any = ['LDG\\.E\\.128']", "");
     let lab = lab.manifest("memory.vectorized_access", "memory.coalesced_access");

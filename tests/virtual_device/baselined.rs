@@ -157,6 +157,7 @@ fn a_report_shows_host_time_and_device_time_apart_and_a_score_takes_pairs() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn an_edit_of_a_baseline_measures_what_calls_it_and_nothing_else() {
     let Some(lab) = with_torch(RULES) else { return };
     lab.built(&[]);
@@ -194,6 +195,7 @@ fn a_baseline_that_raises_is_wrong_and_harms_nothing() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn without_pytorch_or_with_a_release_of_ours_baselines_are_unknown_and_say_what_to_do() {
     let lab = lab(RULES);
     let empty = lab.project.place().join("bare");

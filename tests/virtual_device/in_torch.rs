@@ -112,6 +112,7 @@ fn big(lab: &Lab) -> (Value, Value) {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_kernel_in_pytorch_whose_own_kernels_take_too_little_of_the_time_fails_and_names_what_takes_it() {
     let slight = "{ twice = 10.0, nvjet_x = 90.0 }";
     let Some(lab) = under("{}", slight) else { return };
@@ -198,6 +199,7 @@ fn a_verification_on_a_device_is_keyed_by_the_kernel_and_by_what_pytorch_uses_th
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn without_the_device_its_evidence_answers_and_without_evidence_the_verdict_is_unknown() {
     let Some(lab) = lab(machine("ns = 1.0")) else { return };
     lab.built(&[]);
@@ -293,6 +295,7 @@ fn kernels_in_pytorch_lead_among_each_other_and_never_beside_device_times() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_baseline_is_paired_with_a_champion_in_pytorch_by_call_times_and_a_score_takes_the_pairs() {
     let Some(lab) = competing(&COMPETING) else { return };
     lab.built(&[]);

@@ -41,7 +41,7 @@ mod published_debian;
 #[path = "../e2e/random.rs"]
 mod random;
 mod rebuilt_and_rerun;
-#[path = "../registry/server.rs"]
+#[path = "../remote/registry/server.rs"]
 #[expect(dead_code, reason = "tests of the client use the rest of it")]
 mod server;
 #[path = "../installed/compiler_survey.rs"]

@@ -9,6 +9,7 @@ use crate::lab::{Lab, Machine};
 use crate::packaged::{ARCHIVE, files, licensed, machine, run};
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_rebuild_asks_only_for_the_shapes_at_which_a_variant_is_champion() {
     let machine = machine().first("^k<4> grid 100,", "ns = 2000.0").first("^k<1> grid 90,", "ns = 2000.0");
     let lab = licensed().manifest("source = \"k.cu\"", "source = \"k.cu\"\nselect = { per = \"shape\" }");
@@ -53,6 +54,7 @@ fn the_evidence_of_an_artifact_holds_on_the_device_it_is_of() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_champion_that_is_slower_here_is_named_with_both_times() {
     let said = rerun(&Machine::with(&[(4, 1300.0), (1, 1400.0)]), 102);
     assert!(said.contains("`k` on h at big: it takes 1") && said.contains(" ns in the artifact"), "{said}");

@@ -41,6 +41,7 @@ fn eager(lab: &Lab) -> Value {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_second_device_confirms_a_large_speed_up() {
     let Some(lab) = lab(2, 1.05) else { return };
     let built = lab.built(&[]);

@@ -101,6 +101,7 @@ fn listed(lab: &Lab, words: &[&str]) -> Vec<Value> {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
     let lab = lab();
     let first = lab.built(&[]);
@@ -134,6 +135,7 @@ fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_bundle_in_the_repository_answers_as_it_lies_there() {
     let lab = lab();
     let first = lab.built(&[]);
@@ -170,6 +172,7 @@ fn printed(lab: &Lab, words: &[&str]) -> String {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_tree_says_of_each_step_what_a_build_would() {
     let lab = lab();
     lab.built(&[]);
@@ -191,6 +194,7 @@ fn a_tree_says_of_each_step_what_a_build_would() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn what_evidence_answered_is_explained_as_such_and_after_an_edit_by_what_changed() {
     let lab = lab();
     lab.built(&[]);
@@ -218,6 +222,7 @@ fn what_evidence_answered_is_explained_as_such_and_after_an_edit_by_what_changed
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn after_an_edit_the_last_known_time_is_that_of_an_earlier_version() {
     let lab = lab();
     lab.built(&[]);
@@ -244,6 +249,7 @@ fn after_an_edit_the_last_known_time_is_that_of_an_earlier_version() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn records_of_another_version_are_counted_where_a_build_ends() {
     let lab = lab();
     let first = lab.built(&[]);
@@ -278,6 +284,7 @@ fn records_of_another_version_are_counted_where_a_build_ends() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn what_is_held_is_listed_by_the_names_of_bundles_until_it_is_known_what_is_asked() {
     let lab = lab();
     with_another(&lab);
@@ -328,6 +335,7 @@ fn evidence_of_a_binary_that_no_compiler_makes_again_is_of_another_binary() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn an_edited_kernel_loses_its_own_evidence_and_no_other() {
     let lab = lab();
     with_another(&lab);
@@ -380,6 +388,7 @@ fn a_bundle_holds_what_the_selection_asks() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn records_of_one_question_are_all_kept_and_the_newest_answers() {
     let lab = lab();
     lab.built(&[]);
@@ -431,6 +440,7 @@ fn what_is_damaged_is_refused_whole_and_a_build_goes_on_without_it() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn what_is_held_is_listed_by_who_asks_and_who_said_it() {
     let lab = lab();
     lab.built(&[]);

@@ -72,6 +72,7 @@ fn job(runner: &Runner) -> String {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn the_job_with_a_gpu_exports_and_signs_what_it_observed() {
     let lab = Lab::new(&Machine::with(&[(1, 1000.0), (2, 1400.0), (4, 1500.0)]));
     let place = lab.project.place();
@@ -91,6 +92,7 @@ fn the_job_with_a_gpu_exports_and_signs_what_it_observed() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn without_a_key_the_job_says_that_its_bundle_is_only_claimed() {
     let lab = Lab::new(&Machine::with(&[(1, 1000.0), (2, 1400.0), (4, 1500.0)]));
     let runner = runner(&lab, "");

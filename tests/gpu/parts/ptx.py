@@ -1,5 +1,5 @@
 """Every emulated instruction of inline PTX: what this GPU gives for the operands of tests/emulator_values/instructions.cu, compared with what
-instructions.txt beside it records, which `cargo test --test emulator_runtime` compares with the emulator.
+instructions.txt beside it records, which `cargo test --test emulator` compares with the emulator.
 
 Compiles with NVRTC, of KFORGE_HOME or of the system, and runs through the driver. By itself, `ptx.py FILE` writes a new record.
 """

@@ -1,5 +1,5 @@
 """Kernels in PyTorch on this GPU: modules that cheat are refused, each for the reason that `expected.toml` names, and correct ones are accepted: those of
-tests/torch_candidates, and those of tests/gpu/torch_candidates, which need a GPU. Calls of the correct ones are timed, and those that cheat only then are
+tests/python/torch_candidates, and those of tests/gpu/torch_candidates, which need a GPU. Calls of the correct ones are timed, and those that cheat only then are
 refused. Prints two tables.
 
 KFORGE_TEST_PYTHON names the Python that has torch with CUDA (python3).
@@ -14,7 +14,7 @@ import tomllib
 
 from .lab import ROOT
 
-SUITES = (ROOT / "tests/torch_candidates", ROOT / "tests/gpu/torch_candidates")
+SUITES = (ROOT / "tests/python/torch_candidates", ROOT / "tests/gpu/torch_candidates")
 # How long one call may take: a cheat that never ends is ended then.
 LIMIT = "20s"
 # Of the cheats that need no GPU, those of the shorter form.

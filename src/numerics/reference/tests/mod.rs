@@ -1,4 +1,4 @@
-//! Tests of `reference`: conversions, generators, checks, null candidates. Operators are tested against other implementations in `tests/reference.rs`.
+//! Tests of `reference`: conversions, generators, checks, null candidates. Operators are tested against other implementations in `tests/reference/main.rs`.
 
 mod checks;
 mod degenerate;

@@ -10,7 +10,7 @@
 //! | [`explain`] | a method as text |
 //!
 //! Signatures were read from disassembly, not from documentation: PTX names such as `cp.async` or `setmaxnreg` do not occur in machine code. Each signature is
-//! tested on every architecture that the toolchain compiles for, by kernels with and without the method (`tests/methods.rs`).
+//! tested on every architecture that the toolchain compiles for, by kernels with and without the method (`tests/toolchain_network/methods.rs`).
 
 pub mod explain;
 pub mod fact;

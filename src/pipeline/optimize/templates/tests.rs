@@ -1,4 +1,5 @@
-//! The declarations and texts that templates make from operators. `tests/templates.rs` and `tests/e2e` check that the texts compile and are correct.
+//! The declarations and texts that templates make from operators. `tests/toolchain_network/templates.rs` and `tests/e2e` check that the texts compile and are
+//! correct.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Manifests of described tasks. `tests/problem_sets.rs` describes real ones with PyTorch.
+//! Manifests of described tasks. `tests/python/problem_sets.rs` describes real ones with PyTorch.
 
 use super::*;
 use serde_json::{Value, json};

@@ -9,14 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-#[path = "installed/folders.rs"]
-mod folders;
-#[path = "installed/program.rs"]
-mod program;
-#[path = "installed/python.rs"]
-mod python;
-
-use folders::folder;
+use crate::folders::folder;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -40,7 +33,7 @@ struct Honest {
 }
 
 fn suite() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torch_candidates")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/torch_candidates")
 }
 
 fn expected() -> Expected {
@@ -111,7 +104,8 @@ impl Lab {
     )]
     fn run(&self, words: &[&str]) -> Ran {
         // Only the program of this build has devices for which the processor stands in.
-        let program = if self.on_device.is_some() { env!("CARGO_BIN_EXE_kforge").into() } else { program::program() };
+        let program =
+            if self.on_device.is_some() { env!("CARGO_BIN_EXE_kforge").into() } else { crate::program::program() };
         let mut command = Command::new(program);
         command.args(words).current_dir(self.folder.path()).env_clear().stdin(Stdio::null());
         command.env("KFORGE_HOME", self.home.path()).env("KFORGE_BUILD_TIME_LIMIT", "30s");
@@ -121,7 +115,7 @@ impl Lab {
         for (name, value) in std::env::vars().filter(|(name, _)| passed(name)) {
             command.env(name, value);
         }
-        if let Some(python) = python::python() {
+        if let Some(python) = crate::python::python() {
             command.env("KFORGE_TOOLCHAIN_PYTHON", python);
         }
         if let Some((python, scenario)) = &self.on_device {
@@ -153,7 +147,7 @@ impl Lab {
         let lab = self.installed()?;
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let venv = place.path().join("venv");
-        let python = python::python()?;
+        let python = crate::python::python()?;
         let made = Command::new(python).args(["-m", "venv", "--without-pip"]).arg(&venv).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let site = fs::read_dir(venv.join("lib")).unwrap().next().unwrap().unwrap().path().join("site-packages");

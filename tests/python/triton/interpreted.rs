@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use super::folders::folder;
-use super::python::python;
 use super::{Lab, Ran, SOFTMAX};
+use crate::folders::folder;
+use crate::python::python;
 
 const PYTHON: &str = "KFORGE_TOOLCHAIN_PYTHON";
 

@@ -14,7 +14,8 @@ use kforge::process::Command;
 use kforge::record::params::{CompileParams, Compiler};
 use kforge::record::{Form, Input, Spec, StepKind};
 
-use super::{Lab, folder};
+use super::Lab;
+use crate::folders::folder;
 
 /// Each function of `examples/triton` with its parameters: types, `16` where the value is a multiple of 16, and constants.
 const FUNCTIONS: [(&str, &str, &str); 12] = [

@@ -6,11 +6,6 @@ use std::process::{Command, Output};
 
 use kforge::base::testing::skipped;
 
-#[path = "installed/program.rs"]
-mod program;
-#[path = "installed/python.rs"]
-mod python;
-
 /// The exit code of `fetch` where a registry cannot be reached.
 const UNREACHABLE: i32 = 3;
 
@@ -26,7 +21,7 @@ fn text(output: &Output) -> String {
 #[test]
 #[ignore = "second tier: downloads source packages and builds all their kernels"]
 fn kernels_of_source_packages_get_the_verdicts_that_are_recorded() {
-    let Some(python) = python::python() else { return };
+    let Some(python) = crate::python::python() else { return };
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let at = folder.path().join("packages");
     let at = at.to_str().unwrap();
@@ -38,7 +33,7 @@ fn kernels_of_source_packages_get_the_verdicts_that_are_recorded() {
     assert!(fetched.status.success(), "{}", text(&fetched));
     let home = folder.path().join("home");
     let python_is = format!("toolchain.python=\"{}\"", python.display());
-    let (program, home) = (program::program(), home.to_str().unwrap());
+    let (program, home) = (crate::program::program(), home.to_str().unwrap());
     let words = [program.to_str().unwrap(), at, "--home", home, "--", "--config", &python_is];
     let ran = script(Path::new("python3"), "run", &words);
     assert!(ran.status.success(), "{}", text(&ran));

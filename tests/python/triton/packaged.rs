@@ -9,7 +9,8 @@ use std::process::Command;
 use kforge::release::artifact::{KERNELS, tar};
 use serde_json::Value;
 
-use super::{Lab, folder, root};
+use super::{Lab, root};
+use crate::folders::folder;
 
 const SCENARIO: &str = r#"
 compilers = true

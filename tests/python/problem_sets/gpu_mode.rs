@@ -73,7 +73,7 @@ const JUDGED: &[(&str, &str, &str)] = &[
 #[ignore = "second tier: builds with PyTorch; needs the network once"]
 fn tasks_of_gpu_mode_become_packages_whose_submissions_are_judged() {
     let Some(lab) = Lab::new() else { return };
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/problem_sets/gpu_mode/tasks"), &lab.path("set"));
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/problem_sets/gpu_mode/tasks"), &lab.path("set"));
     let import = |output: &str| {
         let words = ["import", "gpu-mode", "set", "--candidates", "set", "--torch", RELEASE, "--output", output];
         let ran = lab.run(&[&words[..], &["--format", "json"]].concat()).expect(0);

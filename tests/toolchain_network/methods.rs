@@ -10,9 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-#[path = "installed/toolchain.rs"]
-mod toolchain;
-
+use crate::toolchain::install;
 use kforge::cuda::{compile, inspect, shim_headers};
 use kforge::measure::signature::matched;
 use kforge::model::SassPatterns;
@@ -22,7 +20,6 @@ use kforge::record::params::{CompileFacts, CompileParams, Compiler, InspectParam
 use kforge::record::{FunctionFacts, Inspection};
 use kforge::toolchain::cuda::Group;
 use object::{Object, ObjectSection};
-use toolchain::install;
 
 /// Headers that the kernels need, included before any namespace.
 const HEADERS: &str = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <mma.h>\n#include <cooperative_groups.h>\n#include \"ptx.cuh\"\n";

@@ -3,7 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use super::{Lab, folder, root};
+use super::{Lab, root};
+use crate::folders::folder;
 
 const MANIFEST: &str = r#"
 [package]

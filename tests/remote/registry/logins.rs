@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use kforge::release::registry::{RegistryError, Remote, Repository, Version};
 
-use crate::server::{Login, Server};
-use crate::{artifact, client, fetch, publication, signed};
+use super::server::{Login, Server};
+use super::{artifact, client, fetch, publication, signed};
 
 /// `me:s3cret` as base64.
 const ENCODED: &str = "bWU6czNjcmV0";
@@ -113,9 +113,9 @@ fn a_refusal_says_which_login_was_used_and_shows_none() {
     server.state().faults.push_back((
         "GET",
         "/tags/",
-        crate::server::Fault::Says(401, "WWW-Authenticate: Basic", body.clone()),
+        super::server::Fault::Says(401, "WWW-Authenticate: Basic", body.clone()),
     ));
-    server.state().faults.push_back(("GET", "/tags/", crate::server::Fault::Says(403, "", body)));
+    server.state().faults.push_back(("GET", "/tags/", super::server::Fault::Says(403, "", body)));
     let said = remote.tags().unwrap_err().to_string();
     assert!(said.contains("bad [login] of [login]") && !said.contains('\u{1b}'), "{said}");
     drop(folder);

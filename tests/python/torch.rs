@@ -7,14 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-#[path = "installed/folders.rs"]
-mod folders;
-#[path = "installed/program.rs"]
-mod program;
-#[path = "installed/python.rs"]
-mod python;
-
-use folders::folder;
+use crate::folders::folder;
 use serde_json::Value;
 
 const TASK: &str = "import torch\nfrom torch import nn\nfrom factor import FACTOR\n\nWIDTH = HALF, _ = 8, 4\n\n\ndef double(x):\n    return x * FACTOR\n";
@@ -83,13 +76,13 @@ impl Lab {
     }
 
     fn command(&self, words: &[&str]) -> Ran {
-        let mut command = Command::new(program::program());
+        let mut command = Command::new(crate::program::program());
         command.args(words).current_dir(self.folder.path()).env_clear();
         command.env("KFORGE_HOME", self.home.path()).envs(self.variables.iter().copied()).stdin(Stdio::null());
         for (name, value) in environment().into_iter().filter(|(name, _)| passed(name)) {
             command.env(name, value);
         }
-        if let Some(python) = python::python() {
+        if let Some(python) = crate::python::python() {
             command.env("KFORGE_TOOLCHAIN_PYTHON", python);
         }
         let done = command.output().unwrap();
@@ -167,7 +160,7 @@ fn without_torch_its_operators_are_unknown_and_say_how_to_install_it_and_others_
     assert!(judged("own").contains("pass"), "{}", ran.said);
     assert!(!judged("twice").contains("\"pass\""), "{}", ran.said);
     // Which Python is found depends on the machine; a Python with PyTorch is none of this test.
-    if python::python().is_some() {
+    if crate::python::python().is_some() {
         assert!(
             ran.said.contains("PyTorch is missing for") && ran.said.contains("-m pip install torch"),
             "{}",
@@ -177,6 +170,7 @@ fn without_torch_its_operators_are_unknown_and_say_how_to_install_it_and_others_
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_release_that_the_lockfile_lacks_is_named() {
     let lab = Lab::new(&package("{ torch = \"task.py::double\" }", "[toolchain]\ntorch = \"2.8\""), TASK);
     let ran = lab.run(&["verify", "--offline"]);
@@ -186,6 +180,7 @@ fn a_release_that_the_lockfile_lacks_is_named() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_release_with_cuda_has_wheels_of_its_own_and_doctor_says_what_it_would_download() {
     let stated = "[toolchain]\ntorch = { release = \"2.15\", cuda = true }";
     let lab = Lab::new(&package("{ torch = \"task.py::double\" }", stated), TASK);
@@ -216,7 +211,7 @@ fn a_release_with_cuda_has_wheels_of_its_own_and_doctor_says_what_it_would_downl
         );
     }
     lab.write("kforge.lock", &text);
-    if python::python().is_none() {
+    if crate::python::python().is_none() {
         return;
     }
     let doctor = lab.command(&["doctor", "--offline"]);
@@ -473,7 +468,7 @@ fn the_torch_of_the_system_is_used_without_numpy_and_its_files_are_in_the_key() 
     // A Python that has it, as pip would have installed it; the libraries of CUDA lie where the loader looks first.
     let python = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let run = |program: &Path, args: &[&str]| Command::new(program).args(args).status().unwrap().success();
-    let own = python::python().unwrap();
+    let own = crate::python::python().unwrap();
     assert!(run(&own, &["-m", "venv", "--without-pip", &python.path().to_string_lossy()]));
     let versions = fs::read_dir(python.path().join("lib")).unwrap().flatten().map(|entry| entry.path());
     let site = versions.into_iter().find(|path| path.join("site-packages").is_dir()).unwrap().join("site-packages");

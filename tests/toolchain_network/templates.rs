@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-#[path = "installed/toolchain.rs"]
-mod toolchain;
-
+use crate::toolchain::install;
 use kforge::cuda::{compile, inspect, shim_headers};
 use kforge::measure::signature::matched;
 use kforge::model::target::Arch;
@@ -20,7 +18,6 @@ use kforge::optimize::templates::TEMPLATES;
 use kforge::record::params::{CompileFacts, CompileParams, Compiler, InspectParams, Shown};
 use kforge::record::{FunctionFacts, Inspection};
 use kforge::toolchain::cuda::Group;
-use toolchain::install;
 
 /// Architectures, and whether every variant is compiled or only the first.
 const ARCHITECTURES: [(&str, bool); 3] = [("sm_80", false), ("sm_90a", true), ("sm_100", false)];

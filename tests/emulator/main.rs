@@ -1,46 +1,26 @@
 //! The emulator compared with what CUDA defines: real kernels, compiled by a real g++ and run by the runner's entry point.
 
-#[path = "emulator/atomics.rs"]
 mod atomics;
-#[path = "emulator/carries.rs"]
 mod carries;
-#[path = "emulator/copies.rs"]
 mod copies;
-#[path = "emulator/cub.rs"]
 mod cub;
-#[path = "emulator/defined.rs"]
 mod defined;
-#[path = "emulator/features.rs"]
 mod features;
-#[path = "emulator/harness.rs"]
 mod harness;
-#[path = "emulator/host_code.rs"]
+mod headers;
 mod host_code;
-#[path = "emulator/hostile.rs"]
 mod hostile;
-#[path = "emulator/looks.rs"]
 mod looks;
-#[path = "emulator/matrices.rs"]
 mod matrices;
-#[path = "emulator/mbarrier.rs"]
 mod mbarrier;
-#[path = "emulator/mistakes.rs"]
 mod mistakes;
-#[path = "emulator/own_kernels.rs"]
 mod own_kernels;
-#[path = "emulator/patterns.rs"]
 mod patterns;
-#[path = "emulator/prelude.rs"]
 mod prelude;
-#[path = "emulator/ptx.rs"]
 mod ptx;
-#[path = "emulator/ptx_memory.rs"]
 mod ptx_memory;
-#[path = "emulator/structs.rs"]
 mod structs;
-#[path = "emulator/values.rs"]
 mod values;
-#[path = "emulator/warps.rs"]
 mod warps;
 
 use harness::*;

@@ -1,5 +1,7 @@
 //! Built-in operators compared with independent implementations in float64: `reference/make.py` generated the cases in `reference/data`.
 
+mod calibration;
+
 use std::collections::BTreeMap;
 
 use kforge::model::{DType, Problem, Role, Tensor};
@@ -50,15 +52,15 @@ fn assert_close(title: &str, output: &str, got: &[f64], want: &[f64], scale: f64
 
 fn run(file: &str) {
     let text = match file {
-        "attentions" => include_str!("reference/data/attentions.json"),
-        "convolutions" => include_str!("reference/data/convolutions.json"),
-        "elementwise" => include_str!("reference/data/elementwise.json"),
-        "matmuls" => include_str!("reference/data/matmuls.json"),
-        "moves" => include_str!("reference/data/moves.json"),
-        "norms" => include_str!("reference/data/norms.json"),
-        "reductions" => include_str!("reference/data/reductions.json"),
-        "scans_and_losses" => include_str!("reference/data/scans_and_losses.json"),
-        _ => include_str!("reference/data/softmaxes.json"),
+        "attentions" => include_str!("data/attentions.json"),
+        "convolutions" => include_str!("data/convolutions.json"),
+        "elementwise" => include_str!("data/elementwise.json"),
+        "matmuls" => include_str!("data/matmuls.json"),
+        "moves" => include_str!("data/moves.json"),
+        "norms" => include_str!("data/norms.json"),
+        "reductions" => include_str!("data/reductions.json"),
+        "scans_and_losses" => include_str!("data/scans_and_losses.json"),
+        _ => include_str!("data/softmaxes.json"),
     };
     let file: File = serde_json::from_str(text).unwrap();
     for case in &file.cases {
@@ -143,7 +145,7 @@ fn softmax_agrees_with_scipy() {
 
 #[test]
 fn narrow_formats_decode_as_ml_dtypes_does() {
-    let file: Value = serde_json::from_str(include_str!("reference/data/formats.json")).unwrap();
+    let file: Value = serde_json::from_str(include_str!("data/formats.json")).unwrap();
     let table = |name: &str| file["tables"][name].as_array().unwrap().iter().map(number).collect::<Vec<_>>();
     let bytes: Vec<u8> = (0..=255).collect();
     for dtype in [DType::F8e4m3, DType::F8e5m2, DType::F8e8m0] {
@@ -185,7 +187,7 @@ struct DrawCase {
 
 #[test]
 fn generated_inputs_are_the_documented_function_of_seed_tensor_and_index() {
-    let file: Draws = serde_json::from_str(include_str!("reference/data/draws.json")).unwrap();
+    let file: Draws = serde_json::from_str(include_str!("data/draws.json")).unwrap();
     for case in file.cases {
         let tensor = Tensor::dense("x", Role::Input, case.dtype, &[case.values.len() as u64]);
         let trial = Trial { trial: 0, seed: case.seed, distribution: case.distribution.clone() };

@@ -6,20 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-#[path = "problem_sets/custom.rs"]
 mod custom;
-#[path = "installed/folders.rs"]
-mod folders;
-#[path = "problem_sets/gpu_mode.rs"]
 mod gpu_mode;
-#[path = "problem_sets/kernels.rs"]
 mod kernels;
-#[path = "installed/program.rs"]
-mod program;
-#[path = "installed/python.rs"]
-mod python;
 
-use folders::folder;
+use crate::folders::folder;
 use serde_json::Value;
 
 const RELEASE: &str = "2.15";
@@ -53,7 +44,7 @@ impl Lab {
     fn new() -> Option<Self> {
         let lab = Lab { folder: folder(), home: folder() };
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        copy(&root.join("tests/problem_sets/tasks"), &lab.path("tasks"));
+        copy(&root.join("tests/python/problem_sets/tasks"), &lab.path("tasks"));
         // The wheels are those of the example, so that nothing is resolved.
         fs::copy(root.join("examples/torch/kforge.lock"), lab.path("kforge.lock")).unwrap();
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home/toolchains");
@@ -92,12 +83,12 @@ impl Lab {
     }
 
     fn run_in(&self, folder: &str, words: &[&str]) -> Ran {
-        let mut command = Command::new(program::program());
+        let mut command = Command::new(crate::program::program());
         command.args(words).current_dir(self.path(folder)).env_clear().env("KFORGE_HOME", self.home.path());
         for (name, value) in environment().into_iter().filter(|(name, _)| passed(name)) {
             command.env(name, value);
         }
-        if let Some(python) = python::python() {
+        if let Some(python) = crate::python::python() {
             command.env("KFORGE_TOOLCHAIN_PYTHON", python);
         }
         let done = command.stdin(Stdio::null()).output().unwrap();
@@ -355,7 +346,7 @@ fn tasks_become_packages_that_are_built_and_judged() {
 #[ignore = "second tier: builds with PyTorch; needs the network once"]
 fn candidates_of_a_run_become_kernels_that_are_judged() {
     let Some(lab) = Lab::new() else { return };
-    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/problem_sets/run"), &lab.path("run"));
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/problem_sets/run"), &lab.path("run"));
     for name in ["tasks/level3", "tasks/refused"] {
         fs::remove_dir_all(lab.path(name)).unwrap();
     }

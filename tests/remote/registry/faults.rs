@@ -8,8 +8,8 @@ use kforge::config::Environment;
 use kforge::release::registry::exchange::{Access, Means};
 use kforge::release::registry::{RegistryError, Remote, Repository, Status, Version};
 
-use crate::server::{Fault, Server};
-use crate::{artifact, client, fetch, publication, remote, signed};
+use super::server::{Fault, Server};
+use super::{artifact, client, fetch, publication, remote, signed};
 
 fn says(status: u16) -> Fault {
     Fault::Says(status, "Retry-After: 0", "{\"errors\":[{\"code\":\"TOOMANYREQUESTS\"}]}".into())

@@ -3,7 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use super::{Lab, Ran, folder, root};
+use super::{Lab, Ran, root};
+use crate::folders::folder;
 
 const MANIFEST: &str = r#"
 [package]

@@ -7,32 +7,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-#[path = "triton/copies.rs"]
 mod copies;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
-#[path = "triton/descriptors.rs"]
 mod descriptors;
-#[path = "installed/folders.rs"]
-mod folders;
-#[path = "triton/generated.rs"]
 mod generated;
-#[path = "triton/imported.rs"]
 mod imported;
-#[path = "triton/interpreted.rs"]
 mod interpreted;
-#[path = "triton/libdevice.rs"]
 mod libdevice;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
-#[path = "triton/packaged.rs"]
 mod packaged;
-#[path = "installed/program.rs"]
-mod program;
-#[path = "installed/python.rs"]
-mod python;
-#[path = "triton/several.rs"]
 mod several;
 
-use folders::folder;
+use crate::folders::folder;
 use serde_json::Value;
 
 const SOFTMAX: &str = r#"
@@ -155,7 +141,7 @@ impl Lab {
     fn command(&self, words: &[&str]) -> Ran {
         // Only the program of this build has devices for which the processor stands in.
         let has_device = self.variables.iter().any(|(name, _)| *name == "KFORGE_VIRTUAL_DEVICE");
-        let program = if has_device { env!("CARGO_BIN_EXE_kforge").into() } else { program::program() };
+        let program = if has_device { env!("CARGO_BIN_EXE_kforge").into() } else { crate::program::program() };
         let mut command = Command::new(program);
         command.args(words).current_dir(self.folder.path()).env_clear();
         command.env("KFORGE_HOME", self.home.path()).envs(self.variables.clone()).stdin(Stdio::null());
