@@ -124,7 +124,8 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     let environment = session.environment.all();
     let probes = probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &home.join("toolchains"), environment);
     for probe in probes {
-        let asked = workspace.is_some() || !probe.of_cuda;
+        // A workspace with errors may need them.
+        let asked = manifest.is_some() || !probe.of_cuda;
         let mut line = Finding::from(probe);
         if line.found.is_missing() && !asked {
             line.found = Presence::NotNeeded("no workspace is open here".into());

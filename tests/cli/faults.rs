@@ -376,7 +376,8 @@ fn doctor_works_outside_a_workspace_and_beside_a_broken_manifest() {
     let said = said.prints("not needed CUDA compiler (NVRTC): no workspace is open here\n");
     assert!(!said.out.contains("missing CUDA"), "{}", said.out);
     let place = Place::empty().file("kernel.toml", "[package\n");
-    place.run("doctor").expect(0).prints("missing workspace").prints("`kforge metadata` shows them");
+    let broken = place.run("doctor").expect(0).prints("missing workspace").prints("`kforge metadata` shows them");
+    broken.prints("missing CUDA compiler (NVRTC)");
 }
 
 #[test]

@@ -441,6 +441,8 @@ fn by_dims(kernel: &mut Kernel, arguments: &[(String, i64)]) {
         return;
     }
     let mut why = vec![];
+    // A dim is the number of blocks of one axis only.
+    let mut taken: Vec<&str> = vec![];
     let mut of = |(axis, e): (usize, &Expression)| {
         let &Expression::Int(blocks) = e else { return e.clone() };
         if blocks <= 1 {
@@ -451,14 +453,20 @@ fn by_dims(kernel: &mut Kernel, arguments: &[(String, i64)]) {
             _ => 1,
         };
         let over = |by: i64| {
-            let mut fitting =
-                arguments.iter().filter(|(_, size)| size.checked_add(by - 1).map(|all| all / by) == Some(blocks));
-            let name = |(name, _): &(String, i64)| ceil_div(Expression::Name(name.clone()), Expression::Int(by));
-            fitting.next().map(name).filter(|_| fitting.next().is_none())
+            let fits = |size: i64| size.checked_add(by - 1).map(|all| all / by) == Some(blocks);
+            arguments.iter().filter(|(_, size)| fits(*size)).map(|(name, _)| name.as_str()).collect::<Vec<_>>()
         };
-        let found = over(1).or_else(|| over(threads));
+        // Where several dims have the number of blocks, none has it by its number of threads.
+        let by = if over(1).is_empty() { threads } else { 1 };
+        let found = match over(by)[..] {
+            [name] if !taken.contains(&name) => {
+                taken.push(name);
+                Some(ceil_div(Expression::Name(name.to_string()), Expression::Int(by)))
+            }
+            _ => None,
+        };
         why.push(match &found {
-            Some(found) => format!("that the launch means `{}` by {blocks}", found.text()),
+            Some(found) => format!("that {blocks} stands for `{}`", found.text()),
             None => format!("that {blocks} blocks serve every size"),
         });
         found.unwrap_or_else(|| e.clone())

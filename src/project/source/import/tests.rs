@@ -120,17 +120,22 @@ fn a_grid_in_numbers_is_stated_by_the_dims_that_the_launch_passes_or_is_to_be_ch
         |launch: &str| of(&[("s.cu", &format!("{rows}void run(float *x, float *y, int cols) {{ {launch} }}"))]);
     says(
         &of_rows("softmax<<<1024, 256>>>(x, y, 1024, cols);"),
-        &["grid = [\"rows\"] # check: a guess: that the launch means `rows` by 1024"],
+        &["grid = [\"rows\"] # check: a guess: that 1024 stands for `rows`"],
     );
     let elements = "void run(float *a, float *b) { const int N = 1 << 20; scale<<<4096, 256>>>(a, b, 2, N); }";
     says(
         &of(&[("s.cu", &format!("{SCALE}{elements}"))]),
-        &["grid = [\"ceil_div(n, 256)\"] # check: a guess: that the launch means `ceil_div(n, 256)` by 4096"],
+        &["grid = [\"ceil_div(n, 256)\"] # check: a guess: that 4096 stands for `ceil_div(n, 256)`"],
     );
     // Two dims have the number, or none has.
     let asked = "grid = [1024] # check: a guess: that 1024 blocks serve every size";
     says(&of_rows("softmax<<<1024, 256>>>(x, y, 1024, 1024);"), &[asked]);
     says(&of_rows("softmax<<<1024, 256>>>(x, y, 512, cols);"), &[asked]);
+    // A dim stands for the blocks of one axis only.
+    says(
+        &of_rows("softmax<<<dim3(1024, 1024), 256>>>(x, y, 1024, cols);"),
+        &["grid = [\"rows\", 1024] # check: a guess: that 1024 stands for `rows`, that 1024 blocks serve every size"],
+    );
     // A kernel that goes on behind its grid serves every size, and a kernel of one block says so.
     let looping = "__global__ void relu(const float *x, float *y, int n) { for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) y[i] = x[i]; }\n";
     let found = of(&[("s.cu", &format!("{looping}void run(float *x, int n) {{ relu<<<1024, 256>>>(x, x, 1024); }}"))]);
