@@ -27,8 +27,6 @@ mod machine;
 mod memory;
 mod preprocessed;
 mod processes;
-#[path = "../installed/program.rs"]
-mod program;
 mod project;
 #[path = "../installed/python.rs"]
 mod python;

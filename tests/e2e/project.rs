@@ -254,7 +254,7 @@ pub(crate) fn results(text: &str) -> String {
 }
 
 /// The tested program: the one that was built with this test, or the one that is named.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     named().unwrap_or_else(|| env!("CARGO_BIN_EXE_kforge").into())
 }
 

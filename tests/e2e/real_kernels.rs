@@ -33,7 +33,7 @@ fn kernels_of_source_packages_get_the_verdicts_that_are_recorded() {
     assert!(fetched.status.success(), "{}", text(&fetched));
     let home = folder.path().join("home");
     let python_is = format!("toolchain.python=\"{}\"", python.display());
-    let (program, home) = (crate::program::program(), home.to_str().unwrap());
+    let (program, home) = (crate::project::program(), home.to_str().unwrap());
     let words = [program.to_str().unwrap(), at, "--home", home, "--", "--config", &python_is];
     let ran = script(Path::new("python3"), "run", &words);
     assert!(ran.status.success(), "{}", text(&ran));
