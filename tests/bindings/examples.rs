@@ -5,7 +5,7 @@ use std::process::Command;
 use kforge::release::bindings::{Language, files};
 
 use crate::documents::{Sample, packages, sample};
-use crate::lab::{Lab, root, write};
+use crate::lab::{Lab, interpreter, root, write};
 
 fn loaders() -> Sample {
     sample(&packages(&root().join("examples/bindings/kernels/kernel.toml"))[0], 0).unwrap()
@@ -22,7 +22,7 @@ fn run(command: &mut Command) -> String {
 /// Whether this machine has a driver, with which the programs do more.
 fn has_driver() -> bool {
     let script = "import ctypes; ctypes.CDLL('libcuda.so.1')";
-    Command::new("python3").args(["-c", script]).output().is_ok_and(|output| output.status.success())
+    interpreter().args(["-c", script]).output().is_ok_and(|output| output.status.success())
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn the_programs_in_c_cpp_and_python_say_that_there_is_no_driver() {
         run(compile.arg("-o").arg(&program).args(["-ldl", "-lpthread", "-lm"]));
         assert!(run(&mut Command::new(program)).starts_with("no driver here; a call says: no CUDA driver"));
     }
-    let mut python = Command::new("python3");
+    let mut python = interpreter();
     python.env("PYTHONDONTWRITEBYTECODE", "1").arg(root().join("examples/bindings/python/main.py")).arg(&folder);
     assert!(run(&mut python).starts_with("no GPU here; loaded by"));
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use crate::documents::{Sample, packages, sample};
 use crate::expected::{Expected, expected};
@@ -10,6 +11,31 @@ use crate::expected::{Expected, expected};
 /// The folder of the repository.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The name of the driver's library.
+const DRIVER: &str = "libcuda.so.1";
+
+/// The driver, which is compiled once.
+fn driver() -> &'static [u8] {
+    static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let (driver, source) = (folder.path().join(DRIVER), root().join("tests/bindings/fake_cuda.c"));
+        let done =
+            Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&driver).arg(source).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        fs::read(driver).unwrap()
+    })
+}
+
+/// The interpreter that `python3` starts. A version manager has a script of that name, which takes longer than most tests.
+pub(crate) fn interpreter() -> Command {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    Command::new(PATH.get_or_init(|| {
+        let done = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+        String::from_utf8(done.stdout).unwrap().trim().into()
+    }))
 }
 
 /// A folder with the driver.
@@ -20,11 +46,7 @@ pub(crate) struct Lab {
 impl Lab {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let driver = folder.path().join("libcuda.so.1");
-        let source = root().join("tests/bindings/fake_cuda.c");
-        let done =
-            Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&driver).arg(source).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        fs::write(folder.path().join(DRIVER), driver()).unwrap();
         Lab { folder }
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::documents::Sample;
 use crate::expected::{Expected, address};
-use crate::lab::{Lab, all_expected, compare, exotic, root, samples, write};
+use crate::lab::{Lab, all_expected, compare, exotic, interpreter, root, samples, write};
 
 /// Every case as a call. Where `usual` is true, params that have the default value are left out.
 pub(crate) fn calls(sample: &Sample, expected: &[Expected]) -> Vec<Value> {
@@ -57,7 +57,7 @@ pub(crate) fn run(lab: &Lab, calls: &[Value], sizes: &[String]) -> (String, Vec<
 fn run_with(lab: &Lab, calls: &[Value], sizes: &[String], torch: bool) -> (String, Vec<String>) {
     let path = lab.path("calls.json");
     fs::write(&path, serde_json::to_vec(calls).unwrap()).unwrap();
-    let mut python = Command::new("python3");
+    let mut python = interpreter();
     python.arg(root().join("tests/bindings/driven.py")).arg(lab.path("build/torch-cuda")).arg(path);
     if torch {
         python.arg(root().join("tests/bindings/standin"));
