@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::Error;
 use crate::event::Event;
 use crate::session::build::{Packages, Ready};
+use crate::session::champions::Champion;
 use crate::session::open::make_target;
 use crate::session::{Opened, Session};
 use kforge_engine::{Blobs, BuildOutcome};
@@ -15,7 +16,7 @@ use kforge_pipeline::plan::regression::{self, ChampionPair};
 use kforge_pipeline::release::Bundle;
 use kforge_pipeline::release::Refused;
 use kforge_pipeline::release::archive::{self, EXTENSION};
-use kforge_pipeline::release::comparison::{Comparison, Decision, Row, Seat};
+use kforge_pipeline::release::comparison::{Change, Comparison, Decision, Row, Seat};
 use kforge_pipeline::release::comparison_page;
 use kforge_pipeline::release::revision::{Revision, RevisionError};
 use kforge_project::workspace::Workspace;
@@ -24,9 +25,11 @@ use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::model::{Arch, Target};
 use kforge_types::record::Standing;
 
+mod contenders;
 mod pairs;
 pub(crate) mod sides;
 
+use contenders::lacks_evidence;
 use sides::{Seated, Side, Stood};
 
 /// The name of the page in the output folder.
@@ -387,7 +390,7 @@ fn rows(
     // A bundle as the base brings no more than claims, also about what its champions are.
     let claimed = base.bundle().is_some() && side.ready.policy.refuses_claims();
     let mut all: Vec<ChampionPair> = vec![];
-    let mut asked: Vec<(Seat, Result<usize, Decision>)> = vec![];
+    let mut asked: Vec<(&Champion, Result<usize, Decision>)> = vec![];
     for champion in &side.champions {
         let seat = Seat::of(&champion.timed);
         let Some(before) = seated.get(&seat) else { continue };
@@ -403,10 +406,11 @@ fn rows(
                 })
                 .map_err(|why| Decision::unknown(why.to_string()))
         };
-        asked.push((seat, question));
+        asked.push((champion, question));
     }
     let mut known = pairs::paired(session, side, all, base.bundle())?;
-    for (seat, question) in asked {
+    for (champion, question) in asked {
+        let seat = Seat::of(&champion.timed);
         // Both exist, because the question was asked.
         let (Some(head), Some(before)) = (side.seated.get(&seat), seated.get(&seat)) else { continue };
         let decision = match question {
@@ -417,6 +421,11 @@ fn rows(
             },
         };
         let (base, head) = (before.variant.clone(), head.variant.clone());
+        let is_open = decision.change == Change::Slower && base != head;
+        let decision = match is_open && lacks_evidence(side, champion, &base) {
+            true => decision.may_be_faster(&base),
+            false => decision,
+        };
         found.rows.push(Row { seat, base, head, decision });
     }
     found.added = side.seated.keys().filter(|seat| !seated.contains_key(seat)).cloned().collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::compared::{commit, git, lab, machine, with_cpu, without};
-use crate::lab::{Lab, SOURCE};
+use crate::lab::{Lab, Machine, SOURCE};
 
 /// `kforge ci --base HEAD WORDS`: its document, and what it printed.
 #[track_caller]
@@ -130,6 +130,87 @@ fn a_change_whose_evidence_is_missing_ends_with_103_and_is_undecided() {
     // Pairs of a device under hardware slowdown decide nothing.
     lab.on(&machine(1030.0).first("block 64,", "ns = 1030.0\nthrottled = 1.0"));
     assert_ne!(changes(&ci(&lab, &[], 103).0), ["same"]);
+}
+
+/// A machine on which V=2 takes 1000 with blocks of 32 and `ns` with blocks of 64, and the other variants 1200 and 1300.
+fn where_v2_leads(ns: f64) -> Machine {
+    let machine = Machine { noise: 0.004, ..Machine::default() };
+    let machine = machine.rule("^k<2>.*block 64,", &format!("ns = {ns:.1}")).rule("^k<2>", "ns = 1000.0");
+    machine.rule("block 64,", "ns = 1300.0").rule("", "ns = 1200.0")
+}
+
+/// A workspace whose committed kernel has these variants and blocks of 32; V=2 leads. What is not committed has blocks of 64. On `machine`, it was built with the
+/// variants of `before` and has those of `after` now. There is no device any more.
+fn with_blocks_of_64(machine: &Machine, (before, after): (&str, &str), verified: bool) -> Lab {
+    let lab = Lab::new(machine).manifest("[1, 2, 4]", after);
+    git(&lab, &["init", "--quiet"]);
+    commit(&lab, "first");
+    lab.built(&[]);
+    let lab = lab.manifest("block = [\"32\"]", "block = [\"64\"]").manifest(after, before);
+    lab.built(&[]);
+    let lab = lab.manifest(before, after);
+    if verified {
+        assert!(lab.project.command(&["verify", "--offline"]).output().unwrap().status.success());
+    }
+    lab.on(&Machine { device: None, ..machine.clone() });
+    lab
+}
+
+/// The champions of the head and of the base at the first shape, the decision, and its reason.
+#[track_caller]
+fn first_row(document: &Value) -> [&str; 4] {
+    let row = &document["comparison"]["rows"][0];
+    [&row["head"], &row["base"], &row["decision"]["change"], &row["decision"]["because"]].map(|of| of.as_str().unwrap())
+}
+
+/// Why a slower champion is undecided.
+const MAY_BE_FASTER: &str = "; the base's champion `V=2` has no evidence in the head that counts, and may be faster";
+
+#[test]
+fn a_slower_champion_is_undecided_while_the_base_s_has_no_evidence_in_the_head() {
+    let machine = where_v2_leads(1000.0);
+    let lab = with_blocks_of_64(&machine, ("[1]", "[1, 2, 4]"), false);
+    let (document, said) = ci(&lab, &[], 103);
+    let [head, base, change, because] = first_row(&document);
+    assert_eq!((head, base, change), ("V=1", "V=2", "undecided"), "{document}");
+    assert!(because.ends_with(MAY_BE_FASTER), "{because}");
+    assert_eq!(document["conclusion"], "no-evidence");
+    assert!(said.contains("undecided  p/k on h at big") && said.contains(MAY_BE_FASTER), "{said}");
+    assert_eq!(changes(&ci(&lab, &["--allow-missing-evidence"], 0).0), ["undecided"]);
+    lab.on(&machine);
+    assert_eq!(changes(&ci(&lab, &[], 0).0), ["same"]);
+}
+
+#[test]
+fn missing_evidence_of_other_variants_and_of_methods_hides_no_slower_champion() {
+    let lab = with_blocks_of_64(&where_v2_leads(1400.0), ("[1, 2]", "[1, 2, 4]"), false);
+    let of_other = ci(&lab, &["--allow-missing-evidence"], 102).0;
+    assert_eq!(first_row(&of_other)[..3], ["V=1", "V=2", "slower"], "{of_other}");
+    // V=2 leads in both states. A method adds a variant of that name without it, which nobody has verified.
+    let lab = with_blocks_of_64(&where_v2_leads(1100.0), ("[1, 2]", "[1, 2, 4]"), false);
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let method = "[kernel.k.methods.\"memory.vectorized_access\"]\noff = { flags = [\"-DSLOW\"] }\n";
+    lab.project.write("kernel.toml", &format!("{manifest}{method}"));
+    let (of_itself, said) = ci(&lab, &["--allow-missing-evidence"], 102);
+    assert_eq!(first_row(&of_itself)[..3], ["V=2", "V=2", "slower"], "{said}");
+}
+
+#[test]
+#[ignore = "second tier: many builds"]
+fn times_of_few_samples_alone_and_shapes_of_other_classes_count_as_they_should() {
+    // Everything is verified, but V=2 was not timed with few samples.
+    let all = ["[1, 3, 4, 5, 6, 7, 8, 9, 10]", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"];
+    let lab = with_blocks_of_64(&where_v2_leads(1000.0), (all[0], all[1]), true);
+    let document = ci(&lab, &[], 103).0;
+    let [head, base, change, because] = first_row(&document);
+    assert_eq!((head, base, change), ("V=1", "V=2", "undecided"), "{document}");
+    assert!(because.ends_with(MAY_BE_FASTER), "{because}");
+    // At `big` everything is known. At another shape nothing is, and it has a champion of its own.
+    let lab = with_blocks_of_64(&where_v2_leads(1400.0), ("[1, 2]", "[1, 2, 4]"), false);
+    let lab = lab.manifest("shapes.big", "shapes.zoo = { n = 200, role = \"bench\" }\nshapes.big");
+    let lab = lab.manifest("tune.V", "select = { per = \"shape\" }\ntune.V");
+    let document = ci(&lab, &["--allow-missing-evidence"], 102).0;
+    assert_eq!(first_row(&document)[..3], ["V=1", "V=2", "slower"], "{document}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::places::Places;
 use crate::session::{Opened, Session};
 use kforge_engine::evidence::Record;
-use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Node};
+use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Node, Questions};
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::Bundle;
@@ -57,6 +57,8 @@ pub(super) struct Side<'a, 'p> {
     pub(super) opened: &'a Opened,
     /// The plan and services that built it. Holds the locks.
     pub(super) ready: &'a Ready<'p>,
+    /// The questions of its plan, and what of them is known.
+    pub(super) known: Questions,
     /// Its champions.
     pub(super) champions: Vec<Champion>,
     /// The champions by seat.
@@ -132,7 +134,7 @@ pub(super) fn side<'a, 'p>(
     let champions = ready.champions(&known);
     let evidence = ready.evidence(opened);
     let mut seated = Seated::new();
-    for Champion { timed: champion, spec, node } in &champions {
+    for Champion { timed: champion, spec, node, .. } in &champions {
         let seen = evidence.seen(&champion.bench, spec, node.product.as_deref())?;
         let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
         let benches = seen.and_then(|seen| Stood::benched(&seen.record, read)).into_iter().collect();
@@ -146,7 +148,7 @@ pub(super) fn side<'a, 'p>(
     let timed =
         benches.map(|n| &n.labels).map(|l| [l.package.clone(), label(&l.kernel), label(&l.target), label(&l.shape)]);
     let timed = timed.collect();
-    Ok(Side { opened, ready, champions, seated, timed, wrong, unbuilt })
+    Ok(Side { opened, ready, known, champions, seated, timed, wrong, unbuilt })
 }
 
 /// What was not built, for targets that are not timed. None if a step failed that is not only for such a target.

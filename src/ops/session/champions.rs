@@ -1,10 +1,10 @@
 //! The champion of each shape, and the step that timed it. Knows how select steps name their inputs; decides nothing.
 
 use super::build::Ready;
-use kforge_engine::{Blobs, Node, Questions, Source};
+use kforge_engine::{Blobs, Node, NodeId, Questions, Source};
 use kforge_pipeline::release::bundle::TimedChampion;
-use kforge_types::record::Spec;
 use kforge_types::record::params::Selection;
+use kforge_types::record::{Spec, StepResult};
 
 /// A champion at a shape at which it is timed.
 #[derive(Debug, Clone)]
@@ -15,6 +15,10 @@ pub struct Champion {
     pub node: Node,
     /// The spec of that step.
     pub spec: Spec,
+    /// The select node that decided.
+    pub selection: NodeId,
+    /// The position of the shape among those of the selection.
+    pub at: u32,
 }
 
 impl Ready<'_> {
@@ -23,8 +27,7 @@ impl Ready<'_> {
         let mut out = Vec::new();
         for (node, result) in &known.decided {
             let Some(selected) = self.expander.selected(&node.id).filter(|s| s.stage.is_last) else { continue };
-            let bytes = result.outputs.get("selection").and_then(|digest| self.leaves.get(digest).ok().flatten());
-            let Some(selection) = bytes.and_then(|b| serde_json::from_slice::<Selection>(&b).ok()) else { continue };
+            let Some(selection) = self.selection(result) else { continue };
             for champion in &selection.champions {
                 for at in &champion.shapes {
                     let Some(variant) = champion.variant else { continue };
@@ -46,10 +49,18 @@ impl Ready<'_> {
                         },
                         node: timed.node.clone(),
                         spec: spec.clone(),
+                        selection: node.id.clone(),
+                        at: *at,
                     });
                 }
             }
         }
         out
+    }
+
+    /// The selection that a deciding select node gave.
+    pub(crate) fn selection(&self, result: &StepResult) -> Option<Selection> {
+        let bytes = self.leaves.get(result.outputs.get("selection")?).ok()??;
+        serde_json::from_slice(&bytes).ok()
     }
 }

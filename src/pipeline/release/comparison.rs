@@ -6,6 +6,7 @@
 //! | both are the same machine code under the same launches | same |
 //! | pairs of both on one device | the interval of their ratio, compared with the margin |
 //! | benches of both on devices of one class, at different times | faster or slower if they differ by more than the margin and [`APART`], else undecided |
+//! | one of these says slower, but the head has no evidence of the base's champion, which it also has | undecided |
 //! | less | unknown, with the reason |
 
 use std::fmt::{self, Write};
@@ -68,7 +69,7 @@ pub enum Change {
     Faster,
     /// Within the margin.
     Same,
-    /// Both were timed, but the times do not decide.
+    /// Both were timed, but what is known does not decide.
     Undecided,
     /// There are no comparable times.
     Unknown,
@@ -165,6 +166,15 @@ impl Decision {
             because += &format!(", and only pairs can show a difference of less than {:.0} %", 100.0 * (edge - 1.0));
         }
         Decision { change, difference: Some((ratio - 1.0, None)), because }
+    }
+
+    /// A slower head, if the head also has the variant that is the base's champion, but no evidence of it that counts: that variant may be faster than the head's
+    /// champion, so the decision is open. Other variants without evidence leave it as it is, or a new variant would hide every slowdown.
+    #[must_use]
+    pub fn may_be_faster(self, champion: &str) -> Self {
+        let lacks = "has no evidence in the head that counts, and may be faster";
+        let because = format!("{}; the base's champion `{champion}` {lacks}", self.because);
+        Decision { change: Change::Undecided, because, ..self }
     }
 }
 
@@ -456,6 +466,16 @@ mod tests {
         assert_eq!((of(107.0), of(94.0)), (Change::Slower, Change::Faster));
         assert_eq!((of(105.0), of(100.0), of(95.0)), (Change::Undecided, Change::Undecided, Change::Undecided));
         assert_eq!(Decision::by_benches(&[], &[1.0], 0.01, "X").change, Change::Unknown);
+    }
+
+    #[test]
+    fn a_slower_head_is_undecided_if_the_champion_of_the_base_may_be_faster() {
+        let slower = Decision::by_pairs(&pairs(0.02, 0.03), 0.01, "X");
+        let open = slower.clone().may_be_faster("V=2");
+        assert_eq!((open.change, open.difference), (Change::Undecided, slower.difference));
+        let because =
+            "in pairs on X; the base's champion `V=2` has no evidence in the head that counts, and may be faster";
+        assert_eq!(open.because, because);
     }
 
     #[test]
