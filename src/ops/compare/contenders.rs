@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::sides::Side;
 use crate::session::champions::Champion;
-use kforge_engine::{Node, NodeId, Question, Questions, Source};
+use kforge_engine::{Compiled, Node, NodeId, Source};
 use kforge_types::record::StepKind;
 
 /// Whether a variant was a contender for the place of this champion and might have taken it with more evidence: it serves every shape of the class, its compilation
@@ -33,7 +33,7 @@ pub(super) fn lacks_evidence(side: &Side<'_, '_>, champion: &Champion, variant: 
             && of.variant.as_deref() == Some(variant)
             && rounds.contains(&of.round.unwrap_or(0))
             && of.shape.as_ref().is_some_and(|shape| names.contains(shape.as_str()))
-            && !was_refused(question, known)
+            && !was_refused(&question.node, &known.made)
     })
 }
 
@@ -46,11 +46,57 @@ fn is_about_contender(node: &Node) -> bool {
     }
 }
 
-/// Whether the compiler refused the variant of a question: its compilation has ended without a binary.
-fn was_refused(question: &Question, known: &Questions) -> bool {
-    let refused = |node: &NodeId| known.made.iter().any(|c| c.node.id == *node && c.result.outputs.is_empty());
-    question.node.inputs.values().any(|input| match &input.source {
+/// Whether the compiler refused the variant of a step: its compilation has ended without a binary.
+fn was_refused(node: &Node, made: &[Compiled]) -> bool {
+    let refused = |node: &NodeId| made.iter().any(|c| c.node.id == *node && c.result.outputs.is_empty());
+    node.inputs.values().any(|input| match &input.source {
         Source::Output { node, .. } => refused(node),
         Source::Blob(_) => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_foundation::base::Digest;
+    use kforge_pipeline::plan::node_builder::NodeBuilder;
+    use kforge_types::record::event::Labels;
+    use kforge_types::record::{Spec, StepResult};
+
+    fn node(kind: StepKind, labels: Labels) -> Node {
+        NodeBuilder::new(kind, &["k"], labels, &()).optional("binary", "k/compile", "binary").done()
+    }
+
+    #[test]
+    fn variants_without_a_method_and_confirmations_are_no_contenders() {
+        let own = |kind, labels| is_about_contender(&node(kind, labels));
+        let without = || Labels { method: Some("m".into()), ..Labels::default() };
+        let confirms = || Labels { confirms: true, ..Labels::default() };
+        let kinds = [StepKind::Verify, StepKind::Bench, StepKind::Calls];
+        assert_eq!(kinds.map(|kind| own(kind, Labels::default())), [true; 3]);
+        assert_eq!(kinds.map(|kind| own(kind, without())), [false; 3]);
+        // Calls of kernels in PyTorch are timed in a process of their own, as confirmations are.
+        assert_eq!(kinds.map(|kind| own(kind, confirms())), [false, true, true]);
+        assert!(!own(StepKind::Profile, Labels::default()));
+    }
+
+    #[test]
+    fn a_variant_that_the_compiler_refused_is_no_contender() {
+        let compile = NodeBuilder::new(StepKind::Compile, &["k"], Labels::default(), &()).done();
+        let spec = Spec {
+            kind: StepKind::Compile,
+            version: 1,
+            implementation: None,
+            params: serde_json::Value::Null,
+            inputs: [].into(),
+        };
+        let of = |outputs: &[&str]| {
+            let outputs = outputs.iter().map(|name| (name.to_string(), Digest::of(b"x"))).collect();
+            let result = StepResult { outputs, verdict: None, notes: vec![], summary: String::new(), duration_ms: 0 };
+            Compiled { node: compile.clone(), spec: spec.clone(), result }
+        };
+        let verify = node(StepKind::Verify, Labels::default());
+        assert!(was_refused(&verify, &[of(&[])]));
+        assert!(!was_refused(&verify, &[of(&["binary"])]) && !was_refused(&verify, &[]));
+    }
 }
