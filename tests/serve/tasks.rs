@@ -195,6 +195,22 @@ fn tasks_are_listed_and_found_and_those_that_are_not_there_are_not() {
     }
 }
 
+/// Whether a text has the name or the size of the holdout shape `veiled` of 777 elements. Digests and times may hold these digits beside others.
+fn tells_of_holdout(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    let is_number = |(at, found): (usize, &str)| {
+        let (before, after) = (text[..at].chars().next_back(), text[at + found.len()..].chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    };
+    text.contains("veiled") || text.match_indices("777").any(is_number)
+}
+
+#[test]
+fn a_size_is_found_in_a_text_and_not_in_the_digits_of_a_time() {
+    assert!(["n = 777", "[777]", "777 of", "at veiled"].into_iter().all(tells_of_holdout));
+    assert!(!["0.651818777", "07.777Z", "a777b", "17770"].into_iter().any(tells_of_holdout));
+}
+
 #[test]
 #[ignore = "second tier: evaluates several kernels"]
 fn holdout_shapes_are_in_a_result_as_a_verdict_only() {
@@ -215,8 +231,7 @@ fn holdout_shapes_are_in_a_result_as_a_verdict_only() {
         assert_eq!((&task["result"]["verdict"], &variant["verdict"]), (&json!(verdict), &json!(verdict)));
         assert_eq!(variant["shapes"].as_array().unwrap().len(), 1);
         assert_eq!(variant["shapes"][0]["verdict"], "pass");
-        let shown = task["result"].to_string();
-        assert!(!shown.contains("veiled") && !shown.contains("777"), "{task}");
+        assert!(!tells_of_holdout(&task["result"].to_string()), "{task}");
         if verdict == "fail" {
             assert_eq!(task["result"]["reason"], "wrong at a holdout shape");
         }
@@ -225,10 +240,8 @@ fn holdout_shapes_are_in_a_result_as_a_verdict_only() {
         following.send("GET", &path, None).unwrap();
         assert_eq!(following.head().unwrap().0, 200);
         loop {
-            // Digests have any digits.
-            let line = following.line().unwrap().replace(task["content"].as_str().unwrap(), "");
-            let line = line.replace(task["id"].as_str().unwrap(), "");
-            assert!(!line.contains("veiled") && !line.contains("777"), "{line}");
+            let line = following.line().unwrap();
+            assert!(!tells_of_holdout(&line), "{line}");
             if line.starts_with("event: done") {
                 break;
             }
