@@ -21,7 +21,7 @@ use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::arguments::Arguments;
 use kforge_pipeline::report::choice::{Choice, Chosen};
 use kforge_pipeline::report::explanation::ArgumentsOf;
-use kforge_pipeline::report::kernel::KernelDocument;
+use kforge_pipeline::report::kernel::{KernelDocument, LastSelection};
 use kforge_pipeline::report::method::MethodUse;
 use kforge_pipeline::report::not_built::NotBuiltReport;
 use kforge_project::workspace::select::SelectionArgs;
@@ -110,12 +110,17 @@ pub fn explain(session: &Session, request: &ExplainRequest) -> Result<Explained,
 
 /// Adds what the last build selected, and what failed in it, where nothing is selected now.
 fn add_last_build(session: &Session, kernels: &mut [KernelDocument]) {
-    let open = |kernel: &KernelDocument| kernel.seats.iter().any(|seat| seat.choices.is_empty());
+    let is_empty = |kernel: &KernelDocument| kernel.seats.iter().any(|seat| seat.choices.is_empty());
+    let open = |kernel: &KernelDocument| !kernel.open.is_empty() || is_empty(kernel);
     if !kernels.iter().any(open) {
         return;
     }
     let Some(report) = last_of_all_shapes(session) else { return };
     for kernel in kernels {
+        let is_known = |target: &str, types: &str| {
+            kernel.seats.iter().any(|seat| (seat.target.as_str(), seat.types.as_str()) == (target, types))
+        };
+        kernel.last_build = LastSelection::of(&report, &kernel.package, &kernel.kernel, is_known);
         for seat in kernel.seats.iter_mut().filter(|seat| seat.choices.is_empty()) {
             seat.last_build = Chosen::of(&report, &kernel.package, &kernel.kernel, (&seat.target, &seat.types));
             for last in report.at(&kernel.package, &kernel.kernel, &seat.target, &seat.types) {

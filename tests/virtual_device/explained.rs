@@ -107,6 +107,18 @@ fn a_step_that_an_edit_hides_is_told_of_as_the_last_build_had_it() {
     assert!(!gone["fields"].as_array().unwrap().is_empty() && !gone["because"].as_array().unwrap().is_empty());
     let text = said(&lab, &["run", "--offline", SELECT], 4);
     assert!(text.contains("is no step of the plan now") && text.contains("kforge build"), "{text}");
+    // The kernel has no step that selects before it is compiled again.
+    let text = said(&lab, &["explain", "--offline", "k"], 0);
+    let last = "nothing is selected yet\non h, the last build selected: V=2  (";
+    assert!(text.contains(last) && text.contains(" to run: `p/k/generate`"), "{text}");
+    let json: Value = serde_json::from_str(&said(&lab, &["explain", "--offline", "--json", "k"], 0)).unwrap();
+    let of = &json[0]["last_build"][0];
+    assert_eq!((&of["target"], &of["chosen"][0]["champion"]), (&"h".into(), &"V=2".into()), "{json}");
+    // Whoever names a selection asks about its plan only.
+    let text = said(&lab, &["explain", "--offline", "--target", "h", "k"], 0);
+    assert!(!text.contains("the last build"), "{text}");
+    lab.built(&["--target", "h"]);
+    assert!(!said(&lab, &["explain", "--offline", "k"], 0).contains("the last build"));
 }
 
 #[test]

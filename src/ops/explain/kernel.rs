@@ -37,6 +37,7 @@ pub(super) fn kernels(packages: &Packages, ready: &Ready<'_>, known: &ReadyResul
                 seats: vec![],
                 steps: BTreeMap::new(),
                 open: vec![],
+                last_build: vec![],
             });
             out.len() - 1
         });

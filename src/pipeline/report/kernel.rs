@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::baselines::{self, BaselineReport};
 use super::calls::{self, CallsReport};
 use super::choice::{self, Choice, Chosen, Rival};
+use super::document::{Report, TargetReport};
 use super::failure::FailureReport;
 use super::leaders::LeaderReport;
 use super::not_built::NotBuiltReport;
@@ -40,6 +41,35 @@ pub struct KernelDocument {
     /// Its steps that have to run before more is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<String>,
+    /// What the last build selected on targets where the step that selects is not known yet, because steps before it have to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_build: Vec<LastSelection>,
+}
+
+/// What the last build selected on a target for one choice of types.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct LastSelection {
+    /// The target.
+    pub target: String,
+    /// The choice of types; empty without types.
+    pub types: String,
+    /// The champion of each class of shapes.
+    pub chosen: Vec<Chosen>,
+}
+
+impl LastSelection {
+    /// What a report has of a kernel, without the targets and types that `known` accepts.
+    pub fn of(report: &Report, package: &str, kernel: &str, known: impl Fn(&str, &str) -> bool) -> Vec<Self> {
+        let packages = report.packages.iter().filter(|of| of.name == package);
+        let targets = packages.flat_map(|of| &of.kernels).filter(|of| of.name == kernel).flat_map(|of| &of.targets);
+        let of_target = |of: &TargetReport| LastSelection {
+            target: of.target.clone(),
+            types: of.types.clone(),
+            chosen: Chosen::of(report, package, kernel, (&of.target, &of.types)),
+        };
+        let unknown = targets.filter(|of| !known(&of.target, &of.types));
+        unknown.map(of_target).filter(|of| !of.chosen.is_empty()).collect()
+    }
 }
 
 /// A kernel on a target for one choice of types.
@@ -257,6 +287,12 @@ pub fn text(kernels: &[KernelDocument], now: Option<Timestamp>) -> String {
         if kernel.seats.is_empty() {
             out.push_str("nothing is selected yet\n");
         }
+        for LastSelection { target, types, chosen } in &kernel.last_build {
+            let types = if types.is_empty() { String::new() } else { format!(" [{types}]") };
+            for last in chosen {
+                let _ = writeln!(out, "on {target}{types}, {}", last.last_line());
+            }
+        }
         if let Some(line) = kernel.open_line() {
             let _ = writeln!(out, "{line}");
         }
@@ -373,6 +409,7 @@ mod tests {
             ],
             steps: [("compile".to_string(), 2), ("select".to_string(), 1)].into(),
             open: vec!["p/k/cpu/judge".into(), "p/k/cpu/select".into()],
+            last_build: vec![],
         };
         let plain = anstream::adapter::strip_str(&text(&[kernel], None)).to_string();
         let lines = [
